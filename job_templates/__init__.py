@@ -1,0 +1,1 @@
+"""Batch script templates, rendered by `yolo_slurm.submit.script`."""

@@ -1,0 +1,1 @@
+"""What Slurm's own daemons run: the prolog/epilog hook."""

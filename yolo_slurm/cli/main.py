@@ -1,0 +1,58 @@
+"""``yolo-slurm``: the command group. A subcommand is imported when it is called."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Final
+
+import click
+
+from yolo_slurm import __version__
+from yolo_slurm.errors import YoloSlurmError
+
+# name -> (module:attribute, one line for the list of commands)
+_COMMANDS: Final[dict[str, tuple[str, str]]] = {
+    "devcluster": (
+        "yolo_slurm.cli.devcluster:devcluster",
+        "A private real Slurm on this host, with fake GPUs.",
+    ),
+}
+
+
+class LazyGroup(click.Group):
+    """A group whose commands are imported on use, so that each starts fast."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in _COMMANDS:
+            return None
+        module, _, attribute = _COMMANDS[cmd_name][0].partition(":")
+        command = getattr(importlib.import_module(module), attribute)
+        assert isinstance(command, click.Command)  # noqa: S101
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, _COMMANDS[name][1]) for name in self.list_commands(ctx)])
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="yolo-slurm")
+def group() -> None:
+    """GPU time as a currency on Slurm: one token is one GPU-hour."""
+
+
+def main() -> None:
+    """Run ``yolo-slurm``; an error of ours is one line and its exit code."""
+    run(group, "yolo-slurm")
+
+
+def run(command: click.Command, name: str) -> None:
+    """Run *command* as the program *name* and exit with its code."""
+    try:
+        command(prog_name=name)
+    except YoloSlurmError as error:
+        click.echo(f"{name}: {error}", err=True)
+        raise SystemExit(error.exit_code) from None

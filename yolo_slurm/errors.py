@@ -1,0 +1,33 @@
+"""The errors that a command turns into one line and an exit code."""
+
+from typing import ClassVar
+
+
+class YoloSlurmError(Exception):
+    """An error with a message for the user: what happened, to what, and what to do."""
+
+    exit_code: ClassVar[int] = 1
+
+
+class RefusedError(YoloSlurmError):
+    """The request is understood and refused."""
+
+    exit_code = 1
+
+
+class InputError(YoloSlurmError):
+    """An argument, a file or a setting is not what was expected."""
+
+    exit_code = 2
+
+
+class UnavailableError(YoloSlurmError):
+    """Slurm or the database did not answer."""
+
+    exit_code = 3
+
+
+class BooksError(YoloSlurmError):
+    """The books do not balance."""
+
+    exit_code = 4
