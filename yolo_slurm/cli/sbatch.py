@@ -1,0 +1,222 @@
+"""``yolo-sbatch``: like sbatch, and it speaks tokens."""
+
+from __future__ import annotations
+
+import json
+import os
+import pwd
+import shlex
+from typing import Any, Final
+
+import click
+
+from yolo_slurm import __version__
+from yolo_slurm.cli.main import run
+from yolo_slurm.errors import RefusedError, UnavailableError, YoloSlurmError
+from yolo_slurm.policy import load_policy, policy_path
+from yolo_slurm.slurm.commands import CommandLimits
+from yolo_slurm.slurm.submission import Sent, Submission
+from yolo_slurm.submit.check import judge
+from yolo_slurm.submit.options import CommandLine, parse
+from yolo_slurm.submit.plan import OWN_OPTIONS, Component, Plan
+from yolo_slurm.submit.prepare import Prepared, TemplateOptions, prepare, read_stdin
+from yolo_slurm.tokens import format_tokens
+
+_OUR_FAULT: Final = 125
+_COMMAND: Final = "yolo_slurm.command"
+
+
+class SbatchCommand(click.Command):
+    """A command whose own options are click's and whose others are sbatch's, untouched."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Keep sbatch's words aside, and let click parse ours."""
+        command = parse(args, OWN_OPTIONS)
+        ctx.meta[_COMMAND] = command
+        options = [option for each in command.components for option in each]
+        ours = [o for o in options if o.name in OWN_OPTIONS]
+        words = [
+            f"--{o.name}" if word.startswith("-") and not word.startswith("--") else word
+            for o in ours
+            for word in o.words
+        ]
+        return super().parse_args(ctx, words)
+
+    def format_usage(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Show both forms."""
+        formatter.write_usage("yolo-sbatch", "[TOKEN OPTIONS] [any sbatch option] SCRIPT [ARGS]")
+        formatter.write_usage(
+            "yolo-sbatch", "[TOKEN OPTIONS] [any sbatch option] -- data=… model=… epochs=…"
+        )
+
+
+@click.command(
+    cls=SbatchCommand,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="Exit codes: 0 submitted, 1 refused, 2 usage, 3 Slurm did not answer; with --wait the "
+    "job's own, 125 when it was not the job that failed.",
+)
+@click.option("--tokens", metavar="N", help="GPU-hours to spend: sets the time limit to N / GPUs.")
+@click.option("--gpus", metavar="[TYPE:]N", help="sbatch's own: GPUs in all, such as 2 or a100:2.")
+@click.option("--time", metavar="TIME", help="sbatch's own: with --gpus it gives the tokens.")
+@click.option("--tier", metavar="NAME", help="A tier of the policy (sets --qos).")
+@click.option("--project", metavar="NAME", help="The project that pays (= --account).")
+@click.option("--template", metavar="NAME", help="The job template for the words after --  [train].")
+@click.option(
+    "--mem-fraction",
+    "memory_fraction",
+    metavar="F",
+    type=click.FloatRange(0, 1, min_open=True),
+    help="Share of the GPU's memory that a template's job may take.",
+)
+@click.option(
+    "--cudnn-benchmark/--no-cudnn-benchmark",
+    default=None,
+    help="Let cuDNN try its algorithms in a template's job.",
+)
+@click.option("--dry-run", is_flag=True, help="Print the arguments and the script; submit nothing.")
+@click.option("--parsable", is_flag=True, help="Print only the job id (and ;cluster), as sbatch does.")
+@click.option("--json", "as_json", is_flag=True, help="Print the submission as one JSON object.")
+@click.option("-W", "--wait", is_flag=True, help="Wait for the job and exit with its exit code.")
+@click.version_option(__version__, "-V", "--version", prog_name="yolo-sbatch")
+@click.pass_context
+def sbatch(
+    ctx: click.Context,
+    /,
+    template: str | None,
+    memory_fraction: float | None,
+    cudnn_benchmark: bool | None,
+    dry_run: bool,
+    parsable: bool,
+    as_json: bool,
+    wait: bool,
+    **_rest: Any,
+) -> None:
+    """Submit a batch job that pays in tokens: one token is one GPU-hour.
+
+    Everything that is not a token option below is sbatch's and passes through
+    untouched: long, short and --opt=value forms, #SBATCH lines and SBATCH_*
+    variables keep their precedence.
+
+    \b
+      yolo-sbatch --tokens 12 --gpus a100:2 job.sh       6 hours on two a100
+      yolo-sbatch --gpus 1 --time 2:00:00 job.sh         2 tokens
+      yolo-sbatch --tokens 4 -- data=parts.yaml model=yolov8n.pt epochs=100
+    """
+    command: CommandLine = ctx.meta[_COMMAND]
+    waits = wait
+    try:
+        prepared = prepare(
+            command,
+            TemplateOptions(template, memory_fraction, cudnn_benchmark),
+            load_policy(policy_path()),
+            os.environ,
+            read_stdin,
+        )
+        waits = prepared.plan.wait
+        if dry_run:
+            _print_dry_run(prepared, as_json)
+            return
+        code = _submit(prepared.plan, parsable=parsable, as_json=as_json)
+    except YoloSlurmError as error:
+        if not waits:
+            raise
+        click.echo(f"yolo-sbatch: {error}", err=True)
+        code = _OUR_FAULT
+    ctx.exit(code)
+
+
+def _submit(plan: Plan, *, parsable: bool, as_json: bool) -> int:
+    notes = list(plan.notes)
+    if plan.units and plan.clusters is None:
+        user = pwd.getpwuid(os.getuid()).pw_name
+        verdict = judge(plan, CommandLimits().associations(), user)
+        if verdict.refusal:
+            raise RefusedError(f"refused: {verdict.refusal}")
+        notes.extend(verdict.notes)
+    submission = Submission(plan.argv, stdin=plan.script, timeout=_timeout())
+    sent = submission.job()
+    if sent.found_again:
+        notes.append("sbatch's answer was lost; the job was looked up in slurmctld")
+    _print_sent(sent, plan, notes, parsable=parsable, as_json=as_json)
+    if plan.wait and sent.found_again:
+        raise UnavailableError("sbatch's answer was lost, so the job is not waited for")
+    return submission.finish() if plan.wait else sent.exit_code
+
+
+def _timeout() -> float:
+    """Return the seconds after which sbatch's answer counts as lost."""
+    text = os.environ.get("YOLO_SBATCH_TIMEOUT", "120")
+    try:
+        return max(float(text), 0.1)
+    except ValueError:
+        raise click.UsageError(f"YOLO_SBATCH_TIMEOUT={text!r}: expected a number of seconds") from None
+
+
+def _print_sent(
+    sent: Sent, plan: Plan, notes: list[str], *, parsable: bool, as_json: bool
+) -> None:
+    for note in notes:
+        click.echo(f"yolo-sbatch: {note}", err=True)
+    if not as_json and not parsable and plan.units:
+        click.echo(f"yolo-sbatch: {_cost(plan)}", err=True)
+    if as_json:
+        job = sent.job
+        head = {"job_id": job.job if job else None, "cluster": job.cluster if job else None}
+        click.echo(json.dumps({**head, **_describe(plan, notes)}))
+    elif sent.job and parsable:
+        click.echo(f"{sent.job.job};{sent.job.cluster}" if sent.job.cluster else str(sent.job.job))
+    elif sent.job:
+        on = f" on cluster {sent.job.cluster}" if sent.job.cluster else ""
+        click.echo(f"Submitted batch job {sent.job.job}{on}")
+
+
+def _cost(plan: Plan) -> str:
+    parts = [
+        f"{each.gpus} for {each.minutes} min" + (f" × {each.tasks} tasks" if each.tasks > 1 else "")
+        for each in plan.components
+        if each.units
+    ]
+    whole = sum(each.whole or 0 for each in plan.components)
+    return f"up to {format_tokens(whole, 4)} tokens ({', '.join(parts)}); what is not used comes back"
+
+
+def _describe(plan: Plan, notes: list[str]) -> dict[str, Any]:
+    units = None if plan.units is None else sum(each.whole or 0 for each in plan.components)
+    return {
+        "tokens": None if units is None else format_tokens(units),
+        "components": [_describe_component(each) for each in plan.components],
+        "notes": notes,
+    }
+
+
+def _describe_component(component: Component) -> dict[str, Any]:
+    return {
+        "project": component.project,
+        "gpus": component.gpus.total,
+        "gpu_types": dict(component.gpus.by_type),
+        "minutes": component.minutes,
+        "tokens": None if component.units is None else format_tokens(component.units),
+        "tasks": component.tasks,
+    }
+
+
+def _print_dry_run(prepared: Prepared, as_json: bool) -> None:
+    plan = prepared.plan
+    if as_json:
+        script = prepared.script.decode("utf-8", "replace")
+        click.echo(
+            json.dumps({"argv": plan.argv, "script": script, **_describe(plan, list(plan.notes))})
+        )
+        return
+    for note in plan.notes:
+        click.echo(f"yolo-sbatch: {note}", err=True)
+    if plan.units:
+        click.echo(f"yolo-sbatch: {_cost(plan)}", err=True)
+    line = shlex.join(plan.argv)
+    click.echo(line.encode("utf-8", "surrogateescape") + b"\n\n" + prepared.script, nl=False)
+
+
+def main() -> None:
+    """Run ``yolo-sbatch``."""
+    run(sbatch, "yolo-sbatch")

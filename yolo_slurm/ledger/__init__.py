@@ -1,0 +1,1 @@
+"""The books: entries and observations, only ever added."""

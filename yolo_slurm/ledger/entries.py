@@ -1,0 +1,166 @@
+"""Posts entries and reads them back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import Connection, case, func, insert, select
+
+from yolo_slurm.errors import InputError
+from yolo_slurm.ledger.schema import entry, observation
+from yolo_slurm.slurm.client import Attempt, AttemptKey
+from yolo_slurm.tokens import MAX_TOKENS, MAX_UNITS, Units
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One entry. units are signed: a debit is negative; at is epoch seconds."""
+
+    id: int
+    at: int
+    kind: str
+    project: str
+    units: Units
+    by: str
+    reason: str
+    attempt: AttemptKey | None
+    job: str | None  # as users know it: 12_3
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """One project's sums. managed: whether anything but debits was ever posted to it."""
+
+    project: str
+    units: Units
+    granted: Units
+    debited: Units  # negative
+    managed: bool
+
+
+def attempt_text(key: AttemptKey) -> str:
+    """Return the unique key of an attempt as one word."""
+    return f"{key.cluster}/{key.job_id}/{key.submit}"
+
+
+def settled(connection: Connection, keys: Iterable[AttemptKey]) -> set[AttemptKey]:
+    """Return those of *keys* whose end is already in the books."""
+    wanted = set(keys)
+    found: set[AttemptKey] = set()
+    jobs = sorted({key.job_id for key in wanted})
+    for at in range(0, len(jobs), 500):
+        rows = connection.execute(
+            select(observation.c.cluster, observation.c.job_id, observation.c.submit).where(
+                observation.c.job_id.in_(jobs[at : at + 500])
+            )
+        )
+        found.update(AttemptKey(*row) for row in rows)
+    return found & wanted
+
+
+def observe(connection: Connection, attempt: Attempt, seen_at: int) -> int:
+    """Keep *attempt* as it was read at *seen_at*; return the observation's id."""
+    result = connection.execute(
+        insert(observation).values(
+            seen_at=seen_at,
+            cluster=attempt.key.cluster,
+            job_id=attempt.key.job_id,
+            submit=attempt.key.submit,
+            job=attempt.job,
+            account=attempt.account,
+            user=attempt.user,
+            partition=attempt.partition,
+            qos=attempt.qos,
+            state=attempt.state,
+            start=attempt.start,
+            end=attempt.end,
+            elapsed=attempt.elapsed,
+            alloc_tres=attempt.alloc_tres,
+        )
+    )
+    key = result.inserted_primary_key
+    assert key is not None  # noqa: S101
+    return int(key[0])
+
+
+def post(
+    connection: Connection,
+    *,
+    kind: str,
+    project: str,
+    units: int,
+    by: str,
+    reason: str,
+    at: int,
+    charges: AttemptKey | None = None,
+    observation_id: int | None = None,
+) -> int:
+    """Add an entry and return its id. Raises InputError where the balance would pass 1e9 tokens."""
+    balance = connection.scalar(select(func.sum(entry.c.units)).where(entry.c.project == project))
+    if abs(units) > MAX_UNITS or abs(int(balance or 0) + units) > MAX_UNITS:
+        raise InputError(f"project {project}: the balance would pass {MAX_TOKENS} tokens")
+    result = connection.execute(
+        insert(entry).values(
+            at=at,
+            kind=kind,
+            project=project,
+            units=units,
+            by=by,
+            reason=reason,
+            charges=attempt_text(charges) if charges else None,
+            observation_id=observation_id,
+        )
+    )
+    key = result.inserted_primary_key
+    assert key is not None  # noqa: S101
+    return int(key[0])
+
+
+def accounts(connection: Connection) -> dict[str, Account]:
+    """Return the sums of every project that has entries."""
+    others = case((entry.c.kind == "debit", 0), else_=1)
+    rows = connection.execute(
+        select(
+            entry.c.project,
+            func.sum(entry.c.units),
+            func.sum(case((entry.c.kind == "debit", 0), else_=entry.c.units)),
+            func.sum(case((entry.c.kind == "debit", entry.c.units), else_=0)),
+            func.max(others),
+        ).group_by(entry.c.project)
+    )
+    return {
+        project: Account(
+            project, Units(int(units)), Units(int(granted)), Units(int(debited)), bool(managed)
+        )
+        for project, units, granted, debited, managed in rows
+    }
+
+
+def history(connection: Connection, projects: Sequence[str] | None = None) -> list[Entry]:
+    """Return the entries, oldest first, of *projects* (None: of all)."""
+    query = (
+        select(
+            entry.c.id, entry.c.at, entry.c.kind, entry.c.project, entry.c.units, entry.c.by,
+            entry.c.reason, observation.c.cluster, observation.c.job_id, observation.c.submit,
+            observation.c.job,
+        )
+        .select_from(entry.outerjoin(observation, entry.c.observation_id == observation.c.id))
+        .order_by(entry.c.id)
+    )  # fmt: skip
+    if projects is not None:
+        query = query.where(entry.c.project.in_(projects))
+    return [
+        Entry(
+            id=row.id,
+            at=row.at,
+            kind=row.kind,
+            project=row.project,
+            units=Units(row.units),
+            by=row.by,
+            reason=row.reason,
+            attempt=None if row.cluster is None else AttemptKey(row.cluster, row.job_id, row.submit),
+            job=row.job,
+        )
+        for row in connection.execute(query)
+    ]

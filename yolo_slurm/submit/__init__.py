@@ -1,0 +1,1 @@
+"""Request -> plan -> script -> job id. Only the last step touches the world."""
