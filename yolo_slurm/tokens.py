@@ -65,3 +65,9 @@ def of_gpu_seconds(gpu_seconds: int) -> Units:
 def to_minutes(units: int) -> int:
     """Return the whole GPU-minutes at price 1 that *units* buy, rounded down (towards -∞)."""
     return units // (60 * UNITS_PER_GPU_SECOND)
+
+
+def say_tokens(units: int, decimals: int = 4) -> str:
+    """Return *units* as words for a person: ``1 token``, ``2.5 tokens``."""
+    text = format_tokens(units, decimals)
+    return f"{text} token" if text == "1" else f"{text} tokens"

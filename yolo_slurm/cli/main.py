@@ -12,10 +12,13 @@ from yolo_slurm.errors import YoloSlurmError
 
 # name -> (module:attribute, one line for the list of commands)
 _COMMANDS: Final[dict[str, tuple[str, str]]] = {
+    "budget": ("yolo_slurm.cli.budget:budget", "Grants, statements and history of projects."),
     "devcluster": (
         "yolo_slurm.cli.devcluster:devcluster",
         "A private real Slurm on this host, with fake GPUs.",
     ),
+    "service": ("yolo_slurm.cli.service:service", "The process on the controller."),
+    "settle": ("yolo_slurm.cli.service:settle", "Settle once: debits, then limits."),
 }
 
 

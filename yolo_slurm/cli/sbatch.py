@@ -6,21 +6,21 @@ import json
 import os
 import pwd
 import shlex
+from collections.abc import Sequence
 from typing import Any, Final
 
 import click
 
 from yolo_slurm import __version__
 from yolo_slurm.cli.main import run
-from yolo_slurm.errors import RefusedError, UnavailableError, YoloSlurmError
+from yolo_slurm.errors import UnavailableError, YoloSlurmError
 from yolo_slurm.policy import load_policy, policy_path
 from yolo_slurm.slurm.commands import CommandLimits
-from yolo_slurm.slurm.submission import Sent, Submission
-from yolo_slurm.submit.check import judge
+from yolo_slurm.submit.describe import cost_words, plan_json
 from yolo_slurm.submit.options import CommandLine, parse
-from yolo_slurm.submit.plan import OWN_OPTIONS, Component, Plan
+from yolo_slurm.submit.plan import OWN_OPTIONS, Plan
 from yolo_slurm.submit.prepare import Prepared, TemplateOptions, prepare, read_stdin
-from yolo_slurm.tokens import format_tokens
+from yolo_slurm.submit.send import Outcome, send
 
 _OUR_FAULT: Final = 125
 _COMMAND: Final = "yolo_slurm.command"
@@ -61,7 +61,9 @@ class SbatchCommand(click.Command):
 @click.option("--time", metavar="TIME", help="sbatch's own: with --gpus it gives the tokens.")
 @click.option("--tier", metavar="NAME", help="A tier of the policy (sets --qos).")
 @click.option("--project", metavar="NAME", help="The project that pays (= --account).")
-@click.option("--template", metavar="NAME", help="The job template for the words after --  [train].")
+@click.option(
+    "--template", metavar="NAME", help="The job template for the words after --  [train]."
+)
 @click.option(
     "--mem-fraction",
     "memory_fraction",
@@ -75,7 +77,9 @@ class SbatchCommand(click.Command):
     help="Let cuDNN try its algorithms in a template's job.",
 )
 @click.option("--dry-run", is_flag=True, help="Print the arguments and the script; submit nothing.")
-@click.option("--parsable", is_flag=True, help="Print only the job id (and ;cluster), as sbatch does.")
+@click.option(
+    "--parsable", is_flag=True, help="Print only the job id (and ;cluster), as sbatch does."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the submission as one JSON object.")
 @click.option("-W", "--wait", is_flag=True, help="Wait for the job and exit with its exit code.")
 @click.version_option(__version__, "-V", "--version", prog_name="yolo-sbatch")
@@ -127,21 +131,14 @@ def sbatch(
 
 
 def _submit(plan: Plan, *, parsable: bool, as_json: bool) -> int:
-    notes = list(plan.notes)
-    if plan.units and plan.clusters is None:
-        user = pwd.getpwuid(os.getuid()).pw_name
-        verdict = judge(plan, CommandLimits().associations(), user)
-        if verdict.refusal:
-            raise RefusedError(f"refused: {verdict.refusal}")
-        notes.extend(verdict.notes)
-    submission = Submission(plan.argv, stdin=plan.script, timeout=_timeout())
-    sent = submission.job()
-    if sent.found_again:
-        notes.append("sbatch's answer was lost; the job was looked up in slurmctld")
-    _print_sent(sent, plan, notes, parsable=parsable, as_json=as_json)
-    if plan.wait and sent.found_again:
+    user = pwd.getpwuid(os.getuid()).pw_name
+    outcome = send(plan, CommandLimits(), user, timeout=_timeout())
+    _print_sent(outcome, plan, parsable=parsable, as_json=as_json)
+    if not plan.wait:
+        return outcome.sent.exit_code
+    if outcome.sent.found_again:
         raise UnavailableError("sbatch's answer was lost, so the job is not waited for")
-    return submission.finish() if plan.wait else sent.exit_code
+    return outcome.submission.finish()
 
 
 def _timeout() -> float:
@@ -150,55 +147,31 @@ def _timeout() -> float:
     try:
         return max(float(text), 0.1)
     except ValueError:
-        raise click.UsageError(f"YOLO_SBATCH_TIMEOUT={text!r}: expected a number of seconds") from None
+        raise click.UsageError(
+            f"YOLO_SBATCH_TIMEOUT={text!r}: expected a number of seconds"
+        ) from None
 
 
-def _print_sent(
-    sent: Sent, plan: Plan, notes: list[str], *, parsable: bool, as_json: bool
-) -> None:
+def _print_sent(outcome: Outcome, plan: Plan, *, parsable: bool, as_json: bool) -> None:
+    job = outcome.sent.job
+    if as_json:
+        head = {"job_id": job.job if job else None, "cluster": job.cluster if job else None}
+        described = plan_json(plan, outcome.notes, outcome.default_project)
+        click.echo(json.dumps({**head, **described}))
+        return
+    _print_notes(outcome.notes, None if parsable else plan)
+    if job and parsable:
+        click.echo(f"{job.job};{job.cluster}" if job.cluster else str(job.job))
+    elif job:
+        on = f" on cluster {job.cluster}" if job.cluster else ""
+        click.echo(f"Submitted batch job {job.job}{on}")
+
+
+def _print_notes(notes: Sequence[str], plan: Plan | None) -> None:
     for note in notes:
         click.echo(f"yolo-sbatch: {note}", err=True)
-    if not as_json and not parsable and plan.units:
-        click.echo(f"yolo-sbatch: {_cost(plan)}", err=True)
-    if as_json:
-        job = sent.job
-        head = {"job_id": job.job if job else None, "cluster": job.cluster if job else None}
-        click.echo(json.dumps({**head, **_describe(plan, notes)}))
-    elif sent.job and parsable:
-        click.echo(f"{sent.job.job};{sent.job.cluster}" if sent.job.cluster else str(sent.job.job))
-    elif sent.job:
-        on = f" on cluster {sent.job.cluster}" if sent.job.cluster else ""
-        click.echo(f"Submitted batch job {sent.job.job}{on}")
-
-
-def _cost(plan: Plan) -> str:
-    parts = [
-        f"{each.gpus} for {each.minutes} min" + (f" × {each.tasks} tasks" if each.tasks > 1 else "")
-        for each in plan.components
-        if each.units
-    ]
-    whole = sum(each.whole or 0 for each in plan.components)
-    return f"up to {format_tokens(whole, 4)} tokens ({', '.join(parts)}); what is not used comes back"
-
-
-def _describe(plan: Plan, notes: list[str]) -> dict[str, Any]:
-    units = None if plan.units is None else sum(each.whole or 0 for each in plan.components)
-    return {
-        "tokens": None if units is None else format_tokens(units),
-        "components": [_describe_component(each) for each in plan.components],
-        "notes": notes,
-    }
-
-
-def _describe_component(component: Component) -> dict[str, Any]:
-    return {
-        "project": component.project,
-        "gpus": component.gpus.total,
-        "gpu_types": dict(component.gpus.by_type),
-        "minutes": component.minutes,
-        "tokens": None if component.units is None else format_tokens(component.units),
-        "tasks": component.tasks,
-    }
+    if plan is not None and plan.units:
+        click.echo(f"yolo-sbatch: {cost_words(plan)}", err=True)
 
 
 def _print_dry_run(prepared: Prepared, as_json: bool) -> None:
@@ -206,13 +179,10 @@ def _print_dry_run(prepared: Prepared, as_json: bool) -> None:
     if as_json:
         script = prepared.script.decode("utf-8", "replace")
         click.echo(
-            json.dumps({"argv": plan.argv, "script": script, **_describe(plan, list(plan.notes))})
+            json.dumps({"argv": plan.argv, "script": script, **plan_json(plan, plan.notes, None)})
         )
         return
-    for note in plan.notes:
-        click.echo(f"yolo-sbatch: {note}", err=True)
-    if plan.units:
-        click.echo(f"yolo-sbatch: {_cost(plan)}", err=True)
+    _print_notes(plan.notes, plan)
     line = shlex.join(plan.argv)
     click.echo(line.encode("utf-8", "surrogateescape") + b"\n\n" + prepared.script, nl=False)
 

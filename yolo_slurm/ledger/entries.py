@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from sqlalchemy import Connection, case, func, insert, select
 
@@ -11,6 +12,10 @@ from yolo_slurm.errors import InputError
 from yolo_slurm.ledger.schema import entry, observation
 from yolo_slurm.slurm.client import Attempt, AttemptKey
 from yolo_slurm.tokens import MAX_TOKENS, MAX_UNITS, Units
+
+COST: Final = "cost"
+NEVER_RAN: Final = "never-ran"
+UNKNOWN: Final = "unknown"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,21 +50,22 @@ def attempt_text(key: AttemptKey) -> str:
 
 
 def settled(connection: Connection, keys: Iterable[AttemptKey]) -> set[AttemptKey]:
-    """Return those of *keys* whose end is already in the books."""
+    """Return those of *keys* whose end is in the books; one of unknown cost is not."""
     wanted = set(keys)
     found: set[AttemptKey] = set()
     jobs = sorted({key.job_id for key in wanted})
     for at in range(0, len(jobs), 500):
         rows = connection.execute(
             select(observation.c.cluster, observation.c.job_id, observation.c.submit).where(
-                observation.c.job_id.in_(jobs[at : at + 500])
+                observation.c.job_id.in_(jobs[at : at + 500]),
+                observation.c.outcome != UNKNOWN,
             )
         )
         found.update(AttemptKey(*row) for row in rows)
     return found & wanted
 
 
-def observe(connection: Connection, attempt: Attempt, seen_at: int) -> int:
+def observe(connection: Connection, attempt: Attempt, seen_at: int, outcome: str) -> int:
     """Keep *attempt* as it was read at *seen_at*; return the observation's id."""
     result = connection.execute(
         insert(observation).values(
@@ -77,6 +83,7 @@ def observe(connection: Connection, attempt: Attempt, seen_at: int) -> int:
             end=attempt.end,
             elapsed=attempt.elapsed,
             alloc_tres=attempt.alloc_tres,
+            outcome=outcome,
         )
     )
     key = result.inserted_primary_key
@@ -115,6 +122,31 @@ def post(
     key = result.inserted_primary_key
     assert key is not None  # noqa: S101
     return int(key[0])
+
+
+def unknown_attempts(connection: Connection) -> dict[str, int]:
+    """Return, by project, how many attempts ended whose cost is still unknown."""
+    later = observation.alias()
+    known = (
+        select(later.c.id)
+        .where(
+            later.c.cluster == observation.c.cluster,
+            later.c.job_id == observation.c.job_id,
+            later.c.submit == observation.c.submit,
+            later.c.outcome != UNKNOWN,
+        )
+        .exists()
+    )
+    keys = (
+        select(
+            observation.c.account, observation.c.cluster, observation.c.job_id, observation.c.submit
+        )
+        .where(observation.c.outcome == UNKNOWN, ~known)
+        .distinct()
+        .subquery()
+    )
+    rows = connection.execute(select(keys.c.account, func.count()).group_by(keys.c.account))
+    return {account: int(count) for account, count in rows}
 
 
 def accounts(connection: Connection) -> dict[str, Account]:
@@ -159,7 +191,9 @@ def history(connection: Connection, projects: Sequence[str] | None = None) -> li
             units=Units(row.units),
             by=row.by,
             reason=row.reason,
-            attempt=None if row.cluster is None else AttemptKey(row.cluster, row.job_id, row.submit),
+            attempt=None
+            if row.cluster is None
+            else AttemptKey(row.cluster, row.job_id, row.submit),
             job=row.job,
         )
         for row in connection.execute(query)

@@ -13,7 +13,7 @@ metadata = MetaData()
 # One row: the version of this schema.
 version = Table("schema_version", metadata, Column("version", Integer, nullable=False))
 
-# A sacct row as it was read, and when.
+# A sacct row as it was read, and when; outcome: cost, never-ran or unknown.
 observation = Table(
     "observation",
     metadata,
@@ -32,6 +32,7 @@ observation = Table(
     Column("end", BigInteger),
     Column("elapsed", BigInteger, nullable=False),
     Column("alloc_tres", Text, nullable=False),
+    Column("outcome", String(16), nullable=False),
     Index("observation_attempt", "cluster", "job_id", "submit"),
 )
 

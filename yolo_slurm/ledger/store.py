@@ -36,7 +36,9 @@ class Ledger:
             with self._engine.begin() as connection:
                 yield connection
         except SQLAlchemyError as error:
-            raise UnavailableError(f"the ledger did not take the change: {_first(error)}") from error
+            raise UnavailableError(
+                f"the ledger did not take the change: {_first(error)}"
+            ) from error
 
     def __enter__(self) -> Ledger:
         return self
@@ -56,7 +58,11 @@ def ledger_path(url: str) -> Path:
         parsed = make_url(url)
     except ArgumentError:
         raise InputError("ledger.url in site.toml is not a database URL") from None
-    if parsed.get_backend_name() != "sqlite" or not parsed.database or parsed.database == ":memory:":
+    if (
+        parsed.get_backend_name() != "sqlite"
+        or not parsed.database
+        or parsed.database == ":memory:"
+    ):
         raise InputError(
             f"ledger.url in site.toml: {parsed.get_backend_name()} is not supported yet: "
             "expected sqlite:////PATH/TO/ledger.db"
@@ -114,15 +120,7 @@ def open_ledger(url: str, *, wait: float = 60.0) -> Ledger:
         event.listen(engine, "connect", _set_up)
         event.listen(engine, "begin", _begin)
         with engine.begin() as connection:
-            schema.metadata.create_all(connection)
-            found = connection.scalar(select(schema.version.c.version))
-            if found is None:
-                connection.execute(insert(schema.version).values(version=schema.SCHEMA_VERSION))
-            elif found != schema.SCHEMA_VERSION:
-                raise InputError(
-                    f"{path}: the ledger has schema {found}, this program reads "
-                    f"{schema.SCHEMA_VERSION}: upgrade yolo_slurm"
-                )
+            _make_tables(connection, path)
         path.chmod(0o600)
     except SQLAlchemyError as error:
         os.close(lock)
@@ -131,6 +129,18 @@ def open_ledger(url: str, *, wait: float = 60.0) -> Ledger:
         os.close(lock)
         raise
     return Ledger(engine, lock)
+
+
+def _make_tables(connection: Connection, path: Path) -> None:
+    schema.metadata.create_all(connection)
+    found = connection.scalar(select(schema.version.c.version))
+    if found is None:
+        connection.execute(insert(schema.version).values(version=schema.SCHEMA_VERSION))
+    elif found != schema.SCHEMA_VERSION:
+        raise InputError(
+            f"{path}: the ledger has schema {found}, this program reads "
+            f"{schema.SCHEMA_VERSION}: upgrade yolo_slurm"
+        )
 
 
 def _take_lock(path: Path, wait: float) -> int:

@@ -152,9 +152,7 @@ class Jobs(Protocol):
     def queued(self, *, user: str | None = None) -> list[QueuedJob]:
         """Return the jobs that slurmctld holds, each array task that runs on its own."""
 
-    def attempts(
-        self, job_ids: Iterable[int], *, since: int
-    ) -> tuple[list[Attempt], list[BadRow]]:
+    def attempts(self, job_ids: Iterable[int], *, since: int) -> tuple[list[Attempt], list[BadRow]]:
         """Return every attempt of *job_ids* since epoch second *since*, from slurmdbd."""
 
 
@@ -166,5 +164,5 @@ class Limits(Protocol):
     ) -> Associations:
         """Return what slurmctld holds in memory; slurmdbd is not asked."""
 
-    def set_minutes(self, account: str, tres: str, minutes: int) -> None:
+    def set_minutes(self, account: str, tres: str, minutes: int, *, cluster: str) -> None:
         """Limit *account* to *minutes* of *tres* in all (GrpTRESMins)."""

@@ -107,9 +107,7 @@ class CommandJobs:
         done = gateway.run(argv, timeout=_READ_TIMEOUT, env=_EPOCH)
         return list(parse_queue(done.stdout))
 
-    def attempts(
-        self, job_ids: Iterable[int], *, since: int
-    ) -> tuple[list[Attempt], list[BadRow]]:
+    def attempts(self, job_ids: Iterable[int], *, since: int) -> tuple[list[Attempt], list[BadRow]]:
         """Return every attempt of *job_ids* (raw ids) that was there after epoch second *since*.
 
         Raises UnavailableError when slurmdbd does not answer.
@@ -183,7 +181,8 @@ def _queued(fields: Sequence[str], name: str) -> QueuedJob:
 
 
 _RECORD: Final = re.compile(
-    r"ClusterName=(?P<cluster>\S*) Account=(?P<account>\S*) UserName=(?P<user>[^\s(]*)(?:\([^)]*\))? "
+    r"ClusterName=(?P<cluster>\S*) Account=(?P<account>\S*) "
+    r"UserName=(?P<user>[^\s(]*)(?:\([^)]*\))? "
 )
 _PARENT: Final = re.compile(r"\bParentAccount=([^\s(]*)")
 _DEFAULT: Final = re.compile(r"^UserName=(?P<user>[^\s(]+)\([^)]*\) DefAccount=(?P<account>\S+)")
@@ -207,7 +206,9 @@ def parse_associations(text: str, user: str | None = None) -> Associations:
             lists = {m[1]: _COUNTED.findall(m[2]) for m in _TRES.finditer(line)}
             running = {name: int(now) for name, _, now in lists.get("GrpTRESRunMins", [])}
             tres = {
-                name: TresMinutes(None if most == "N" else int(most), int(used), running.get(name, 0))
+                name: TresMinutes(
+                    None if most == "N" else int(most), int(used), running.get(name, 0)
+                )
                 for name, most, used in lists.get("GrpTRESMins", [])
             }
             parent = _PARENT.search(line)
@@ -240,8 +241,8 @@ class CommandLimits:
         done = gateway.run(argv, timeout=_READ_TIMEOUT, env=_EPOCH)
         return parse_associations(done.stdout, user)
 
-    def set_minutes(self, account: str, tres: str, minutes: int) -> None:
-        """Set GrpTRESMins of *account* for *tres*, in minutes.
+    def set_minutes(self, account: str, tres: str, minutes: int, *, cluster: str) -> None:
+        """Set GrpTRESMins of *account* in *cluster* for *tres*, in minutes.
 
         Slurm reads a negative limit as none, so that is refused here. Raises
         UnavailableError.
@@ -251,7 +252,7 @@ class CommandLimits:
         gateway.run(
             [
                 "sacctmgr", "--immediate", "--quiet", "modify", "account", "where",
-                f"name={account}", "set", f"GrpTRESMins={tres}={minutes}",
+                f"name={account}", f"cluster={cluster}", "set", f"GrpTRESMins={tres}={minutes}",
             ],
             timeout=_WRITE_TIMEOUT,
         )  # fmt: skip

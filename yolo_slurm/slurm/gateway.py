@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -59,8 +61,7 @@ def run(
     """Run *argv* for at most *timeout* seconds and return what it printed.
 
     *env* is added to this process's environment. Bytes that are not UTF-8
-    come back as U+FFFD, or, in file names, as Python's surrogates never do:
-    what Slurm prints is text.
+    come back as U+FFFD: what Slurm prints is text.
 
     Raises CommandMissingError, CommandTimeoutError, and with *check*
     CommandError on an exit code other than 0.
@@ -73,7 +74,7 @@ def run(
             capture_output=True,
             check=False,
             env=environment,
-            **({"input": stdin} if stdin is not None else {"stdin": subprocess.DEVNULL}),  # type: ignore[call-overload]
+            input=stdin or b"",
         )
     except FileNotFoundError:
         raise CommandMissingError(Path(argv[0]).name) from None
@@ -109,9 +110,16 @@ def start(argv: Sequence[str], *, stdin: bytes | None) -> subprocess.Popen[bytes
     except (FileNotFoundError, PermissionError):
         raise CommandMissingError(Path(argv[0]).name) from None
     if process.stdin is not None and stdin is not None:
-        try:
+        # Where it ends before it read its script, its exit code tells why.
+        with suppress(BrokenPipeError):
             process.stdin.write(stdin)
+        with suppress(BrokenPipeError):
             process.stdin.close()
-        except BrokenPipeError:
-            pass  # it ended before it read its script; its exit code tells why
     return process
+
+
+def kill_session(process: subprocess.Popen[bytes]) -> None:
+    """Kill what `start` started, and what that started in its own process group."""
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()

@@ -83,7 +83,8 @@ class Submission:
                 sys.stderr.flush()
             else:
                 self._answered.set()
-        self._answered.set() if not echo else None
+        if not echo:
+            self._answered.set()
 
     def job(self) -> Sent:
         """Return the job, as soon as sbatch names it.
@@ -103,7 +104,7 @@ class Submission:
         try:
             code = self._process.wait(max(0.1, self._deadline - time.monotonic()))
         except subprocess.TimeoutExpired:
-            self._process.kill()
+            gateway.kill_session(self._process)
             code = None
         for reader in self._readers:
             reader.join(1.0)
@@ -125,8 +126,8 @@ class Submission:
             return Sent(found, 0, found_again=True)
         if code is None:
             raise UnavailableError(
-                f"sbatch did not answer within {self._timeout:g} s and no job of this submission is "
-                "known to slurmctld; it was not submitted again: look with `squeue --me`, "
+                f"sbatch did not answer within {self._timeout:g} s and no job of this submission "
+                "is known to slurmctld; it was not submitted again: look with `squeue --me`, "
                 "then run the command again if no job is there"
             )
         if lost:
@@ -140,7 +141,9 @@ class Submission:
             if attempt:
                 time.sleep(1.0)
             try:
-                found = [job for job, sid, at in _mine() if sid == session and at >= self._since - 1]
+                found = [
+                    job for job, sid, at in _mine() if sid == session and at >= self._since - 1
+                ]
             except UnavailableError:
                 continue
             if found:

@@ -215,7 +215,9 @@ def parse_job_id(text: str) -> JobId:
     """
     found = _JOB_ID.fullmatch(text)
     if not found:
-        raise InputError(f"{text!r} is not a job id: expected one such as 12, 12_3, 12+0 or 12.batch")
+        raise InputError(
+            f"{text!r} is not a job id: expected one such as 12, 12_3, 12+0 or 12.batch"
+        )
     tasks: int | None = 1
     if found["list"] is not None:
         tasks = count_array_tasks(found["list"])
@@ -248,7 +250,9 @@ def count_array_tasks(text: str) -> int | None:
             continue
         found = _RANGE.fullmatch(item)
         if not found:
-            raise InputError(f"{text!r} is not an array: expected task ids such as 0-15, 1,3,7 or 0-20:5")
+            raise InputError(
+                f"{text!r} is not an array: expected task ids such as 0-15, 1,3,7 or 0-20:5"
+            )
         first = int(found[1])
         last = int(found[2]) if found[2] is not None else first
         step = int(found[3]) if found[3] is not None else 1

@@ -3,25 +3,30 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 from yolo_slurm.slurm.client import Association, Associations
 from yolo_slurm.submit.plan import Component, Plan
-from yolo_slurm.tokens import UNITS_PER_GPU_SECOND, format_tokens, to_minutes
+from yolo_slurm.tokens import UNITS_PER_GPU_SECOND, say_tokens, to_minutes
 
-GPU: str = "gres/gpu"
+GPU: Final = "gres/gpu"
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """refusal: why the job can never start, None if it can; notes: why it will wait."""
+    """refusal: why the job can never start, None if it can; notes: why it will wait.
+
+    default_project: what pays for a component that names no project.
+    """
 
     refusal: str | None
     notes: tuple[str, ...]
+    default_project: str | None
 
 
-def tokens_of_minutes(minutes: int) -> str:
-    """Return GPU-minutes at price 1 as tokens, to four decimals."""
-    return format_tokens(minutes * 60 * UNITS_PER_GPU_SECOND, 4)
+def _tokens(minutes: int) -> str:
+    """Return GPU-minutes at price 1 as words: ``2.5 tokens``."""
+    return say_tokens(minutes * 60 * UNITS_PER_GPU_SECOND)
 
 
 def judge(plan: Plan, associations: Associations, user: str) -> Verdict:
@@ -43,10 +48,10 @@ def judge(plan: Plan, associations: Associations, user: str) -> Verdict:
         for record in associations.chain(project, user):
             refusal, note = _judge_one(record, minutes, components)
             if refusal:
-                return Verdict(refusal, tuple(notes))
+                return Verdict(refusal, tuple(notes), associations.default_account)
             if note and note not in notes:
                 notes.append(note)
-    return Verdict(None, tuple(notes))
+    return Verdict(None, tuple(notes), associations.default_account)
 
 
 def _judge_one(
@@ -57,25 +62,25 @@ def _judge_one(
         return None, None
     whose = record.account + (f" (the cap of {record.user})" if record.user else "")
     free = held.limit - held.used - held.running
-    have = tokens_of_minutes(max(free, 0))
-    need = tokens_of_minutes(minutes)
+    have = _tokens(max(free, 0))
+    need = _tokens(minutes)
     if minutes > held.limit - held.used:
-        reserved = f" and {tokens_of_minutes(held.running)} held by running jobs" if held.running else ""
+        reserved = f" and {_tokens(held.running)} held by running jobs" if held.running else ""
         return (
-            f"project {whose} has {have} tokens available{reserved}; this job needs {need} "
+            f"project {whose} has {have} available{reserved}; this job needs {need} "
             f"({_words(components)}) and would never start. {_fits(max(free, 0), components)}",
             None,
         )
     if minutes > free:
         return None, (
-            f"it will wait: project {whose} has {have} tokens available, this job needs {need}; "
+            f"it will wait: project {whose} has {have} available, this job needs {need}; "
             f"it starts when running jobs give back what they do not use of the "
-            f"{tokens_of_minutes(held.running)} tokens they hold, or when the budget grows"
+            f"{_tokens(held.running)} they hold, or when the budget grows"
         )
     whole = sum(to_minutes(component.whole or 0) for component in components)
     if whole > free and minutes:
         return None, (
-            f"not all of it fits at once: the whole array needs {tokens_of_minutes(whole)} tokens, "
+            f"not all of it fits at once: the whole array needs {_tokens(whole)}, "
             f"project {whose} has {have}, enough for {free // minutes} tasks at their full time; "
             "the others wait"
         )

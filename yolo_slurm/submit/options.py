@@ -124,8 +124,7 @@ def _long(left: list[str], own: Mapping[str, bool]) -> Option:
     name = long_name(written, own)
     if equals:
         return Option(name, value, (word,))
-    takes = own[name] if name in own else name in _WITH_VALUE
-    if takes and left:
+    if own.get(name, name in _WITH_VALUE) and left:
         value = left.pop(0)
         return Option(name, value, (word, value))
     return Option(name, None, (word,))

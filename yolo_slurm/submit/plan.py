@@ -12,7 +12,7 @@ from yolo_slurm.policy import Policy
 from yolo_slurm.submit import directives
 from yolo_slurm.submit.options import CommandLine, Option, effective
 from yolo_slurm.submit.request import GpuCount, array_tasks, count_gpus, limit_minutes
-from yolo_slurm.tokens import UNITS_PER_GPU_SECOND, Units, format_tokens, parse_tokens
+from yolo_slurm.tokens import UNITS_PER_GPU_SECOND, Units, format_tokens, parse_tokens, say_tokens
 
 # The wrapper's own long options, and whether each takes a value. --gpus and
 # --time are sbatch's, read here and passed on as they are.
@@ -149,7 +149,7 @@ def _plan_component(
         notes.extend(said)
         if given_here and minutes != bought:
             raise InputError(
-                f"{where}--tokens {own['tokens']} is {_clock(bought)} on {gpus}, "
+                f"{where}--tokens {own['tokens']} buys {_clock(bought)} on {gpus}, "
                 f"--time {options['time']} is {_time_words(minutes, gpus)}: "
                 "leave one of them out, or make them agree to the minute"
             )
@@ -200,7 +200,8 @@ def _qos(tier: str, policy: Policy) -> str:
 def _buy_minutes(asked: Units, gpus: GpuCount, where: str) -> tuple[int, list[str]]:
     if gpus.total is None:
         raise RefusedError(
-            f"{where}--tokens cannot be turned into a time limit: {gpus.unknown}; use --gpus [TYPE:]N"
+            f"{where}--tokens cannot be turned into a time limit: {gpus.unknown}; "
+            "use --gpus [TYPE:]N"
         )
     if gpus.total == 0:
         raise RefusedError(f"{where}--tokens needs GPUs to spend them on: add --gpus [TYPE:]N")
@@ -208,7 +209,7 @@ def _buy_minutes(asked: Units, gpus: GpuCount, where: str) -> tuple[int, list[st
     minutes = asked // per_minute
     if minutes < 1:
         raise RefusedError(
-            f"{where}{format_tokens(asked)} tokens are under a minute of {gpus}, "
+            f"{where}{say_tokens(asked, 9)} would be under a minute of {gpus}, "
             f"Slurm's shortest limit: ask for at least {_up(per_minute)}"
         )
     lost = asked - minutes * per_minute
@@ -216,7 +217,7 @@ def _buy_minutes(asked: Units, gpus: GpuCount, where: str) -> tuple[int, list[st
         share = format(float(Fraction(lost * 100, asked)), ".1f")
         return minutes, [
             f"{where}rounded down to Slurm's minute: {_clock(minutes)}, which leaves "
-            f"{format_tokens(lost, 4)} tokens ({share} %) unused"
+            f"{say_tokens(lost)} ({share} %) unused"
         ]
     return minutes, []
 
@@ -236,7 +237,7 @@ def _clock(minutes: int) -> str:
 def _time_words(minutes: int | None, gpus: GpuCount) -> str:
     if minutes is None or gpus.total is None:
         return "no fixed time"
-    return f"{_clock(minutes)}, {format_tokens(gpus.total * minutes * _UNITS_PER_GPU_MINUTE, 4)} tokens"
+    return f"{_clock(minutes)}, {say_tokens(gpus.total * minutes * _UNITS_PER_GPU_MINUTE)}"
 
 
 _KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*=.*", re.DOTALL)

@@ -71,7 +71,12 @@ def prepare(
                 "such as -- data=… model=… epochs=…"
             )
     plan = make_plan(
-        command, policy=policy, environment=environment, batch=batch, words=command.words, stdin=stdin
+        command,
+        policy=policy,
+        environment=environment,
+        batch=batch,
+        words=command.words,
+        stdin=stdin,
     )
     return Prepared(plan, batch)
 

@@ -49,7 +49,9 @@ def count_gpus(options: Options) -> GpuCount:
     if options.get("gpus-per-socket") is not None:
         return GpuCount(None, {}, "--gpus-per-socket counts sockets that only the node knows")
     if options.get("tres-per-task") is not None and "gpu" in (options["tres-per-task"] or ""):
-        text = (options["tres-per-task"] or "").replace("gres/gpu", "gpu").replace("gres:gpu", "gpu")
+        text = (
+            (options["tres-per-task"] or "").replace("gres/gpu", "gpu").replace("gres:gpu", "gpu")
+        )
         found = parse_tres(text.replace("gpu=", "gres/gpu="))
         return _times(GpuCount(found.total, found.by_type or {}), _tasks(options))
     if options.get("gres") is not None:
@@ -66,7 +68,9 @@ def _typed(text: str, option: str) -> GpuCount:
     for item in text.split(","):
         found = _COUNTED.fullmatch(item)
         if not found:
-            raise InputError(f"{option} {text!r}: expected a number, or a type and a number (a100:2)")
+            raise InputError(
+                f"{option} {text!r}: expected a number, or a type and a number (a100:2)"
+            )
         count = int(found[2])
         total += count
         if found[1]:
@@ -78,7 +82,9 @@ def _times(each: GpuCount, factor: int | None) -> GpuCount:
     if each.total is None or each.total == 0:
         return each
     if factor is None:
-        return GpuCount(None, {}, "the number of nodes or tasks is left to Slurm; give --nodes, or --gpus")
+        return GpuCount(
+            None, {}, "the number of nodes or tasks is left to Slurm; give --nodes, or --gpus"
+        )
     return GpuCount(each.total * factor, {kind: n * factor for kind, n in each.by_type.items()})
 
 

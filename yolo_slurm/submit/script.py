@@ -73,14 +73,14 @@ def render(
     import jinja2
 
     environment = jinja2.Environment(
-        undefined=jinja2.StrictUndefined, keep_trailing_newline=True, autoescape=False  # noqa: S701
+        undefined=jinja2.StrictUndefined,
+        keep_trailing_newline=True,
+        autoescape=False,  # noqa: S701
     )
     environment.filters["directive"] = quote
     environment.filters["sh"] = shlex.quote
     source = resources.files(_PACKAGE).joinpath(template + _SUFFIX).read_text()
-    text = environment.from_string(source).render(
-        name=name, words=list(words), settings=settings
-    )
+    text = environment.from_string(source).render(name=name, words=list(words), settings=settings)
     return text.encode("utf-8", "surrogateescape")
 
 

@@ -1,0 +1,1 @@
+"""Who may grant what: in this form, whoever may open the ledger."""

@@ -1,0 +1,1 @@
+"""Spool -> observations -> debits -> limits."""

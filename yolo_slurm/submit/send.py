@@ -1,0 +1,47 @@
+"""Plan -> job id: the one step that touches the world."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from yolo_slurm.errors import RefusedError
+from yolo_slurm.slurm.client import Limits
+from yolo_slurm.slurm.submission import Sent, Submission
+from yolo_slurm.submit.check import judge
+from yolo_slurm.submit.plan import Plan
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """A job that slurmctld took, what the user should know of it, and the running sbatch.
+
+    default_project: what pays for a component that names no project, where
+    slurmctld was asked.
+    """
+
+    sent: Sent
+    notes: tuple[str, ...]
+    default_project: str | None
+    submission: Submission
+
+
+def send(plan: Plan, limits: Limits, user: str, *, timeout: float) -> Outcome:
+    """Check *plan* against what its project has available, and submit it once.
+
+    slurmctld alone is asked. timeout: seconds until sbatch's answer counts as
+    lost. Raises RefusedError for a job that can never start or that Slurm
+    refuses, UnavailableError when slurmctld does not answer.
+    """
+    notes = list(plan.notes)
+    project: str | None = None
+    if plan.units and plan.clusters is None:
+        verdict = judge(plan, limits.associations(user=user), user)
+        project = verdict.default_project
+        if verdict.refusal:
+            raise RefusedError(f"refused: {verdict.refusal}")
+        notes.extend(verdict.notes)
+    submission = Submission(plan.argv, stdin=plan.script, timeout=timeout)
+    sent = submission.job()
+    if sent.found_again:
+        notes.append("sbatch's answer was lost; the job was looked up in slurmctld")
+    return Outcome(sent, tuple(notes), project, submission)
