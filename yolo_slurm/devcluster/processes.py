@@ -11,7 +11,7 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Final
+from typing import IO, Final, TypedDict
 
 from yolo_slurm.devcluster.daemons import Daemon
 
@@ -117,7 +117,13 @@ class Children:
                     child.code = os.waitstatus_to_exitcode(status)
 
 
-def _identity(user: str) -> dict[str, object]:
+class _Identity(TypedDict, total=False):
+    user: int
+    group: int
+    extra_groups: list[int]
+
+
+def _identity(user: str) -> _Identity:
     """The arguments that make ``Popen`` run a program as *user*."""
     if user == "root":
         return {}
