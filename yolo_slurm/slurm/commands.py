@@ -25,6 +25,7 @@ from yolo_slurm.slurm.client import (
 )
 from yolo_slurm.slurm.text import (
     Limit,
+    is_digits,
     parse_epoch,
     parse_job_id,
     parse_time_limit,
@@ -34,33 +35,36 @@ from yolo_slurm.slurm.text import (
 _EPOCH: Final = {"SLURM_TIME_FORMAT": "%s", "LC_ALL": "C.UTF-8"}
 _READ_TIMEOUT: Final = 60.0
 _WRITE_TIMEOUT: Final = 60.0
+_HISTORY_TIMEOUT: Final = 600.0
 
 ATTEMPT_FIELDS: Final = (
     "Cluster,JobIDRaw,JobID,Submit,Start,End,ElapsedRaw,State,AllocTRES,Account,User,Partition,QOS"
 )
+_ATTEMPT_WIDTH: Final = ATTEMPT_FIELDS.count(",") + 1
+_SACCT: Final = ("sacct", "-D", "-X", "-P", "-n", "-o", ATTEMPT_FIELDS)
 
 
 def parse_attempt(line: str) -> Attempt:
     """Return the attempt in a line of ``sacct -X -P -n -o ATTEMPT_FIELDS``. Raises InputError."""
     fields = line.split("|")
-    if len(fields) != ATTEMPT_FIELDS.count(",") + 1:
-        raise InputError(f"expected {ATTEMPT_FIELDS.count(',') + 1} fields, found {len(fields)}")
-    cluster, raw, job, submit, start, end, elapsed, state, tres, *names = fields
+    if len(fields) != _ATTEMPT_WIDTH:
+        raise InputError(f"expected {_ATTEMPT_WIDTH} fields, found {len(fields)}")
+    (cluster, raw, job, submit, start, end, elapsed, state, tres, account, user, partition,
+     qos) = fields  # fmt: skip
     submitted = parse_epoch(submit)
     if submitted is None:
         raise InputError("the row has no submit time")
-    if not re.fullmatch(r"[0-9]+", elapsed, re.ASCII):
+    if not is_digits(elapsed):
         raise InputError(f"{elapsed!r} is not an elapsed time in seconds")
     if not state:
         raise InputError("the row has no state")
-    account, user, partition, qos = names
     return Attempt(
-        key=AttemptKey(cluster, parse_job_id(raw).job, submitted),
+        key=AttemptKey(cluster, int(raw) if is_digits(raw) else parse_job_id(raw).job, submitted),
         job=job,
         start=parse_epoch(start),
         end=parse_epoch(end),
         elapsed=int(elapsed),
-        state=state.split()[0],
+        state=state.split(None, 1)[0],
         alloc_tres=tres,
         account=account,
         user=user,
@@ -124,9 +128,21 @@ class CommandJobs:
         span = [f"--starttime={_window(since)}", f"--endtime={_window(until)}"]
         return self._sacct([*(["--allusers"] if everyone else []), *span])
 
+    def stream(
+        self, *, since: int, until: int | None = None, everyone: bool = True
+    ) -> Iterator[Attempt | BadRow]:
+        """Yield what `history` returns while sacct prints it, for more rows than memory holds."""
+        span = [f"--starttime={_window(since)}", f"--endtime={_window(until)}"]
+        argv = [*_SACCT, *(["--allusers"] if everyone else []), *span]
+        for line in gateway.lines(argv, timeout=_HISTORY_TIMEOUT, env=_EPOCH):
+            if line:
+                try:
+                    yield parse_attempt(line)
+                except InputError as error:
+                    yield BadRow(line, str(error))
+
     def _sacct(self, words: Sequence[str]) -> tuple[list[Attempt], list[BadRow]]:
-        argv = ["sacct", "-D", "-X", "-P", "-n", "-o", ATTEMPT_FIELDS, *words]
-        done = gateway.run(argv, timeout=600.0, env=_EPOCH)
+        done = gateway.run([*_SACCT, *words], timeout=_HISTORY_TIMEOUT, env=_EPOCH)
         return parse_attempts(done.stdout)
 
 

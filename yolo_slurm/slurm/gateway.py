@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-from collections.abc import Mapping, Sequence
+import tempfile
+import threading
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -91,6 +93,59 @@ def run(
     if check and done.returncode != 0:
         raise CommandError(completed)
     return completed
+
+
+def lines(
+    argv: Sequence[str], *, timeout: float, env: Mapping[str, str] | None = None
+) -> Iterator[str]:
+    """Yield the lines that *argv* prints while it runs, without their newlines.
+
+    For output that is too long to hold. The command is killed after *timeout*
+    seconds, or when the caller takes no more.
+
+    Raises what `run` raises, after the last line that came.
+    """
+    environment = {**os.environ, **env} if env else None
+    late = threading.Event()
+    with tempfile.TemporaryFile() as stderr:
+        try:
+            process = subprocess.Popen(
+                list(argv),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=stderr,
+                env=environment,
+                encoding="utf-8",
+                errors="replace",
+            )
+        except FileNotFoundError:
+            raise CommandMissingError(Path(argv[0]).name) from None
+        except PermissionError:
+            raise CommandMissingError(argv[0]) from None
+
+        def stop() -> None:
+            late.set()
+            process.kill()
+
+        timer = threading.Timer(timeout, stop)
+        timer.daemon = True
+        timer.start()
+        try:
+            assert process.stdout is not None  # noqa: S101
+            with process.stdout as stdout:
+                for line in stdout:
+                    yield line.rstrip("\n")
+            code = process.wait()
+        finally:
+            timer.cancel()
+            process.kill()
+            process.wait()
+        if late.is_set():
+            raise CommandTimeoutError(argv, timeout)
+        if code != 0:
+            stderr.seek(0)
+            said = stderr.read().decode("utf-8", "replace")
+            raise CommandError(Completed(tuple(argv), code, "", said))
 
 
 def start(argv: Sequence[str], *, stdin: bytes | None) -> subprocess.Popen[bytes]:
