@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 import tomllib
+from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, TypeVar
@@ -158,35 +159,54 @@ def _convert(data: dict[str, Any], kind: type[_T], path: Path) -> _T:
         key = found[1] if found else ""
         if found:
             message = message[: found.start()]
+        if key.endswith("[...]"):
+            key = _name_item(data, kind, key.removesuffix("[...]"))
         value = _look_up(data, key)
         shown = f" = {value!r}" if value is not None and not isinstance(value, dict) else ""
         raise InputError(f"{path}: {key or 'the file'}{shown}: {message}") from None
 
 
+def _name_item(data: dict[str, Any], kind: type[_T], key: str) -> str:
+    """Return the key of the one item below *key* that is wrong: each is tried alone."""
+    table = _look_up(data, key)
+    for name, value in table.items() if isinstance(table, dict) else ():
+        alone: dict[str, Any] = {name: value}
+        for part in reversed(key.split(".")):
+            alone = {part: alone}
+        try:
+            msgspec.convert(alone, kind)
+        except msgspec.ValidationError:
+            return f"{key}.{name}"
+    return key
+
+
 def _look_up(data: Any, key: str) -> Any:
     for part in key.split(".") if key else ():
-        name = part.removesuffix("[...]")
-        data = data.get(name) if isinstance(data, dict) else None
-    if isinstance(data, Decimal):
-        return float(data)
-    return data
+        data = data.get(part.removesuffix("[...]")) if isinstance(data, dict) else None
+    return float(data) if isinstance(data, Decimal) else data
 
 
 def _check_ranges(policy: Policy, path: Path) -> None:
-    numbers: list[tuple[str, Decimal, bool, str]] = []
-    fraction = policy.training.memory_fraction
-    numbers.append(
-        ("training.memory_fraction", fraction, 0 < fraction <= 1, "more than 0 and at most 1")
-    )
+    one = Decimal(1)
+    zero = Decimal(0)
+    numbers: list[tuple[str, Decimal, Callable[[Decimal], bool], str]] = [
+        (
+            "training.memory_fraction",
+            policy.training.memory_fraction,
+            lambda value: zero < value <= one,
+            "more than 0 and at most 1",
+        )
+    ]
     for name, tier in policy.tiers.items():
-        key = f"tiers.{name}.weight"
-        numbers.append((key, tier.weight, tier.weight >= 0, "0 or more"))
+        numbers.append((f"tiers.{name}.weight", tier.weight, zero.__le__, "0 or more"))
     for name, bucket in policy.admission.items():
-        rate, burst = bucket.rate_per_minute, bucket.burst
-        numbers.append((f"admission.{name}.rate_per_minute", rate, rate > 0, "more than 0"))
-        numbers.append((f"admission.{name}.burst", burst, burst >= 1, "1 or more"))
+        key = f"admission.{name}"
+        numbers.append(
+            (f"{key}.rate_per_minute", bucket.rate_per_minute, zero.__lt__, "more than 0")
+        )
+        numbers.append((f"{key}.burst", bucket.burst, one.__le__, "1 or more"))
     for key, value, good, expected in numbers:
-        if not value.is_finite() or not good:
+        if not value.is_finite() or not good(value):
             raise InputError(f"{path}: {key} = {value}: expected {expected}")
 
 

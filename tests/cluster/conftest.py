@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pwd
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +22,16 @@ from yolo_slurm.devcluster.daemons import command_environment
 from yolo_slurm.errors import YoloSlurmError
 
 YOLO_SLURM = (sys.executable, "-P", "-m", "yolo_slurm")
+
+
+@dataclass(frozen=True)
+class StoppedDaemon:
+    """What a daemon was run as."""
+
+    argv: Sequence[str]
+    env: Mapping[str, str]
+    uid: int
+    gid: int
 
 
 @dataclass(frozen=True)
@@ -57,6 +70,47 @@ class Cluster:
             pytest.fail(f"{argv}: exit code {done.returncode}\n{done.stdout}{done.stderr}")
         return done
 
+    def pid(self, name: str) -> int:
+        """Return the process id of a daemon, as `devcluster status` tells it."""
+        done = self.run([*YOLO_SLURM, "devcluster", "status", "--json", "--dir", str(self.dir)])
+        return next(d["pid"] for d in json.loads(done.stdout)["daemons"] if d["name"] == name)
+
+    def stop(self, name: str) -> StoppedDaemon:
+        """End a daemon with SIGTERM, and return what starts it again."""
+        process = Path("/proc", str(self.pid(name)))
+        status = process.stat()
+        stopped = StoppedDaemon(
+            process.joinpath("cmdline").read_text().split("\0")[:-1],
+            dict(
+                pair.split("=", 1)
+                for pair in process.joinpath("environ").read_text().split("\0")
+                if "=" in pair
+            ),
+            status.st_uid,
+            status.st_gid,
+        )
+        os.kill(int(process.name), signal.SIGTERM)
+        deadline = time.monotonic() + 30
+        while process.exists() and "State:\tZ" not in process.joinpath("status").read_text():
+            assert time.monotonic() < deadline, f"{name} does not end"
+            time.sleep(0.05)
+        return stopped
+
+    def start(self, daemon: StoppedDaemon) -> None:
+        """Start again what `stop` ended."""
+        log = self.dir.joinpath("restarted.log").open("ab")
+        subprocess.Popen(
+            daemon.argv,
+            env=daemon.env,
+            user=daemon.uid,
+            group=daemon.gid,
+            extra_groups=[],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+        )
+
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     here = Path(__file__).parent
@@ -77,11 +131,11 @@ def host() -> None:
 
 @pytest.fixture(scope="session")
 def cluster(host: None) -> Iterator[Cluster]:
-    """A cluster with hooks and no settler, until the session's end."""
+    """A cluster with hooks and a settler, until the session's end."""
     directory = Path(tempfile.mkdtemp(prefix="yolo-slurm-", dir="/tmp"))
     command = (*YOLO_SLURM, "devcluster")
     done = subprocess.run(
-        [*command, "up", "--no-service", "--dir", str(directory)],
+        [*command, "up", "--dir", str(directory)],
         capture_output=True,
         text=True,
         timeout=120,

@@ -12,6 +12,7 @@ from yolo_slurm.errors import YoloSlurmError
 
 # name -> (module:attribute, one line for the list of commands)
 _COMMANDS: Final[dict[str, tuple[str, str]]] = {
+    "balance": ("yolo_slurm.cli.balance:balance", "Tokens that projects have available now."),
     "budget": ("yolo_slurm.cli.budget:budget", "Grants, statements and history of projects."),
     "devcluster": (
         "yolo_slurm.cli.devcluster:devcluster",
@@ -19,6 +20,7 @@ _COMMANDS: Final[dict[str, tuple[str, str]]] = {
     ),
     "service": ("yolo_slurm.cli.service:service", "The process on the controller."),
     "settle": ("yolo_slurm.cli.service:settle", "Settle once: debits, then limits."),
+    "usage": ("yolo_slurm.cli.usage:usage", "Jobs, GPU-hours and tokens, from sacct alone."),
 }
 
 
@@ -41,10 +43,23 @@ class LazyGroup(click.Group):
             formatter.write_dl([(name, _COMMANDS[name][1]) for name in self.list_commands(ctx)])
 
 
-@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(
+    cls=LazyGroup,
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+@click.option("--json", "as_json", is_flag=True, help="Without a command: print JSON.")
 @click.version_option(__version__, prog_name="yolo-slurm")
-def group() -> None:
-    """GPU time as a currency on Slurm: one token is one GPU-hour."""
+@click.pass_context
+def group(ctx: click.Context, as_json: bool) -> None:
+    """GPU time as a currency on Slurm: one token is one GPU-hour.
+
+    Without a command: my projects, my jobs, what to do next.
+    """
+    if ctx.invoked_subcommand is None:
+        from yolo_slurm.cli.balance import overview
+
+        overview(as_json)
 
 
 def main() -> None:

@@ -34,11 +34,10 @@ class SbatchCommand(click.Command):
         command = parse(args, OWN_OPTIONS)
         ctx.meta[_COMMAND] = command
         options = [option for each in command.components for option in each]
-        ours = [o for o in options if o.name in OWN_OPTIONS]
         words = [
-            f"--{o.name}" if word.startswith("-") and not word.startswith("--") else word
-            for o in ours
-            for word in o.words
+            f"--{option.name}" if option.value is None else f"--{option.name}={option.value}"
+            for option in options
+            if option.name in OWN_OPTIONS
         ]
         return super().parse_args(ctx, words)
 

@@ -16,6 +16,8 @@ from yolo_slurm.settle.spool import read_spool
 from yolo_slurm.tokens import say_tokens
 
 POLL_SECONDS: Final = 0.25
+# The pause after a round: a burst of ends is settled in few rounds.
+ROUND_SECONDS: Final = 1.0
 # How often limits are compared when nothing ended: they can be edited by hand.
 QUIET_SECONDS: Final = 30.0
 _LONGEST_PAUSE: Final = 10.0
@@ -80,7 +82,7 @@ def run_forever(controller: Controller) -> None:
                 for line in describe(report):
                     log(line)
                 quiet_until = time.monotonic() + QUIET_SECONDS
-                pause = POLL_SECONDS if not report.waiting else min(pause * 2, 1.0)
+                pause = ROUND_SECONDS
             else:
                 pause = POLL_SECONDS
             if complaint:

@@ -62,7 +62,10 @@ _VARIABLES: Final[Mapping[str, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """One option: its long name, its value (None without one), and the words it was written in."""
+    """One option: its long name, its value (None without one), and the words it was written in.
+
+    In a bundle of short ones (``-HW``) the first has the word, the others none.
+    """
 
     name: str
     value: str | None
@@ -131,28 +134,29 @@ def _long(left: list[str], own: Mapping[str, bool]) -> Option:
 
 
 def _short(left: list[str]) -> list[Option]:
-    """Read one word of short options, such as ``-N2``, ``-N 2`` or ``-HW``."""
+    """Read one word of short options, such as ``-N2``, ``-N 2`` or ``-HW``.
+
+    The first of them carries the words, so that the bundle stays as it was written.
+    """
     word = left.pop(0)
-    found: list[Option] = []
+    words = [word]
+    found: list[tuple[str, str | None]] = []
     at = 1
     while at < len(word):
-        name = _SHORT.get(word[at], "")
+        name = _SHORT.get(word[at], word[at])
         rest = word[at + 1 :]
-        if name in _WITH_VALUE:
-            if rest:
-                found.append(Option(name, rest, (f"-{word[at:]}",)))
-            elif left:
-                value = left.pop(0)
-                found.append(Option(name, value, (f"-{word[at]}", value)))
-            else:
-                found.append(Option(name, None, (f"-{word[at]}",)))
-            break
-        if name in _MAYBE_VALUE:
-            found.append(Option(name, rest or None, (f"-{word[at:]}",)))
-            break
-        found.append(Option(name or word[at], None, (f"-{word[at]}",)))
         at += 1
-    return found
+        if name in _WITH_VALUE and not rest and left:
+            words.append(left.pop(0))
+            rest = words[-1]
+        if name in _WITH_VALUE or name in _MAYBE_VALUE:
+            found.append((name, rest or None))
+            break
+        found.append((name, None))
+    return [
+        Option(name, value, () if index else tuple(words))
+        for index, (name, value) in enumerate(found)
+    ]
 
 
 def from_environment(environ: Mapping[str, str]) -> tuple[Option, ...]:

@@ -1,0 +1,84 @@
+"""What the hooks cost a cluster: jobs a second, and whether freed nodes are used at once.
+
+Three clusters side by side, one after the other in turns: without hooks, with
+hooks, with hooks and settler. An array of trivial jobs gives the jobs/s; a job
+that waits behind another on an exclusive node gives the gap between them.
+Run: .venv/bin/python bench/hooks.py [TURNS]
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+import sys
+import time
+from contextlib import ExitStack
+
+from private import Private, cluster
+
+JOBS = 200
+
+
+def jobs_per_second(place: Private) -> float:
+    """Return the jobs/s of an array, from its submission to its last end."""
+    start = time.perf_counter()
+    place.run(
+        "sbatch", "--parsable", "--time=1", f"--array=1-{JOBS}", "--output=/dev/null", "--wrap=true"
+    )
+    while place.run("squeue", "--noheader", "--format=%i").strip():
+        time.sleep(0.05)
+    return JOBS / (time.perf_counter() - start)
+
+
+def gap(place: Private) -> int:
+    """Return the seconds between one job's end and the start of the one that waits for its node."""
+    words = ["sbatch", "--parsable", "--time=1", "--exclusive", "--nodelist=g1", "--output=/dev/null"]
+    first = place.run(*words, "--wrap=sleep 2").strip()
+    second = place.run(*words, "--wrap=true").strip()
+    while place.run("squeue", "--noheader", f"--jobs={first},{second}", "--format=%i").strip():
+        time.sleep(0.2)
+    time.sleep(1)
+    end = _time(place, first, "End")
+    return _time(place, second, "Start") - end
+
+
+def _time(place: Private, job: str, field: str) -> int:
+    text = place.run("env", "SLURM_TIME_FORMAT=%s", "sacct", "-X", "-n", "-P", "-j", job, "-o", field)
+    return int(text.strip())
+
+
+def main(turns: int) -> dict[str, object]:
+    """Measure, print and return the figures."""
+    kinds = {
+        "without": ("--no-hooks", "--no-service"),
+        "hooks": ("--no-service",),
+        "hooks_and_settler": (),
+    }
+    speed: dict[str, list[float]] = {kind: [] for kind in kinds}
+    gaps: dict[str, list[int]] = {kind: [] for kind in kinds}
+    with ExitStack() as stack:
+        places = {kind: stack.enter_context(cluster(*options)) for kind, options in kinds.items()}
+        for turn in range(turns + 1):
+            for kind, place in places.items():
+                rate = jobs_per_second(place)
+                if turn:
+                    speed[kind].append(rate)
+        for _ in range(turns):
+            for kind, place in places.items():
+                gaps[kind].append(gap(place))
+    base = speed["without"]
+    result: dict[str, object] = {
+        kind: {
+            "jobs_per_s": round(statistics.median(rates), 2),
+            "ratio": round(statistics.median(a / b for a, b in zip(rates, base, strict=True)), 3),
+            "ratios": [round(a / b, 3) for a, b in zip(rates, base, strict=True)],
+            "gap_s": sorted(gaps[kind]),
+        }
+        for kind, rates in speed.items()
+    }
+    print(json.dumps({"hooks": {**result, "bar": 0.95}}, indent=2))
+    return result
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 5)
