@@ -15,6 +15,7 @@ from yolo_slurm.devcluster.layout import Layout
 # Marks every process of a cluster with its directory, so that what a crash
 # leaves can be found.
 MARK: Final = "YOLO_SLURM_DEVCLUSTER"
+SETTLER: Final = "settler"
 _PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 # A cluster that is thrown away needs no write to reach the disk.
@@ -142,4 +143,4 @@ def slurmds(cluster: Cluster, program: str) -> tuple[Daemon, ...]:
 
 def settler() -> Daemon:
     """The service that keeps ledger and limits equal to what Slurm did."""
-    return Daemon("settler", (sys.executable, "-P", "-m", "yolo_slurm", "service", "run"), "slurm")
+    return Daemon(SETTLER, (sys.executable, "-P", "-m", "yolo_slurm", "service", "run"), "slurm")

@@ -29,14 +29,14 @@ from typing import Any, Final
 
 from yolo_slurm.devcluster import state
 from yolo_slurm.devcluster.bringup import BringUp, ended
-from yolo_slurm.devcluster.daemons import MARK, command_environment
+from yolo_slurm.devcluster.daemons import MARK, SETTLER, command_environment
 from yolo_slurm.devcluster.layout import Layout
 from yolo_slurm.devcluster.processes import Child, Children, become_subreaper
 from yolo_slurm.devcluster.sweep import kill, kill_descendants, started, sweep
 from yolo_slurm.errors import YoloSlurmError
 
 _GRACE: Final = 5.0  # seconds for the user's command to end after SIGTERM
-_DAEMON_GRACE: Final = 2.0
+_SETTLER_GRACE: Final = 2.0
 
 
 class StopError(Exception):
@@ -168,7 +168,8 @@ class Supervisor:
         self._ready = False
         if self.command is not None:
             self._end([self.command], _GRACE)
-        self._end(self.children.all, _DAEMON_GRACE)
+        # Only the settler is asked: what the others would save is thrown away.
+        self._end([c for c in self.children.all if c.name == SETTLER], _SETTLER_GRACE)
         kill_descendants()
         if self.spec.ephemeral:
             state.remove(self.layout)

@@ -64,18 +64,39 @@ def leftovers(layout: Layout) -> set[int]:
     """The processes of the cluster, without this one and those it descends from.
 
     They bear the cluster's mark, or run in one of its jobs (a user's shell
-    that only exported SLURM_CONF does not), or descend from one that does.
+    that only exported SLURM_CONF does not), or hold a step's socket, or
+    descend from one that does.
     """
     mark = f"{MARK}={layout.root}".encode()
     conf = f"SLURM_CONF={layout.slurm_conf}".encode()
+    sockets = _step_sockets(layout)
     found = set()
     for pid in _processes():
         environ = _environ(pid)
         in_job = conf in environ and any(item.startswith(b"SLURMD_NODENAME=") for item in environ)
-        if mark in environ or in_job:
+        if mark in environ or in_job or (sockets and not sockets.isdisjoint(_open_files(pid))):
             found.add(pid)
     found |= descendants(found)
     return found - _own_line()
+
+
+def _step_sockets(layout: Layout) -> set[str]:
+    """The sockets that slurmstepds listen on: they write their titles over their environment."""
+    found = set()
+    for line in (_PROC / "net/unix").read_text(errors="replace").splitlines()[1:]:
+        fields = line.split()
+        if len(fields) == 8 and fields[7].startswith(f"{layout.slurmd}/"):
+            found.add(f"socket:[{fields[6]}]")
+    return found
+
+
+def _open_files(pid: int) -> set[str]:
+    found = set()
+    with contextlib.suppress(OSError):
+        for entry in (_PROC / str(pid) / "fd").iterdir():
+            with contextlib.suppress(OSError):
+                found.add(str(entry.readlink()))
+    return found
 
 
 def _own_line() -> set[int]:
