@@ -131,13 +131,18 @@ class CommandJobs:
     def stream(
         self, *, since: int, until: int | None = None, everyone: bool = True
     ) -> Iterator[Attempt | BadRow]:
-        """Yield what `history` returns while sacct prints it, for more rows than memory holds."""
+        """Yield what `history` returns while sacct prints it, for more rows than memory holds.
+
+        `Attempt.qos` is left empty: sacct fetches all QOS from slurmdbd to
+        name one, a third of the time of a short answer (measured, 22.05).
+        """
         span = [f"--starttime={_window(since)}", f"--endtime={_window(until)}"]
-        argv = [*_SACCT, *(["--allusers"] if everyone else []), *span]
+        fields = ATTEMPT_FIELDS.removesuffix(",QOS")
+        argv = [*_SACCT[:-1], fields, *(["--allusers"] if everyone else []), *span]
         for line in gateway.lines(argv, timeout=_HISTORY_TIMEOUT, env=_EPOCH):
             if line:
                 try:
-                    yield parse_attempt(line)
+                    yield parse_attempt(f"{line}|")
                 except InputError as error:
                     yield BadRow(line, str(error))
 
