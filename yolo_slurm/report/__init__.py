@@ -1,0 +1,1 @@
+"""What was used and what is left, for any user, from Slurm alone."""
