@@ -31,8 +31,8 @@ def jobs_per_second(place: Private) -> float:
 
 
 def gap(place: Private) -> int:
-    """Return the seconds between one job's end and the start of the one that waits for its node."""
-    words = ["sbatch", "--parsable", "--time=1", "--exclusive", "--nodelist=g1", "--output=/dev/null"]
+    """Return the seconds between a job's end and the start of one that waits for its node."""
+    words = ["sbatch", "--parsable", "-t1", "--exclusive", "--nodelist=g1", "--output=/dev/null"]
     first = place.run(*words, "--wrap=sleep 2").strip()
     second = place.run(*words, "--wrap=true").strip()
     while place.run("squeue", "--noheader", f"--jobs={first},{second}", "--format=%i").strip():
@@ -43,7 +43,8 @@ def gap(place: Private) -> int:
 
 
 def _time(place: Private, job: str, field: str) -> int:
-    text = place.run("env", "SLURM_TIME_FORMAT=%s", "sacct", "-X", "-n", "-P", "-j", job, "-o", field)
+    words = ["sacct", "-X", "-n", "-P", "-j", job, "-o", field]
+    text = place.run("env", "SLURM_TIME_FORMAT=%s", *words)
     return int(text.strip())
 
 

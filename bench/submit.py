@@ -38,7 +38,8 @@ def main(pairs: int) -> dict[str, object]:
     plain = ["yolo-sbatch", "--hold", "--gpus=1", "--time=1", "--output=/dev/null"]
     result: dict[str, object] = {}
     with cluster("--no-service") as place:
-        place.run("sacctmgr", "-iQ", "modify", "account", "demo", "set", "GrpTRESMins=gres/gpu=99999")
+        limit = "GrpTRESMins=gres/gpu=99999"
+        place.run("sacctmgr", "-iQ", "modify", "account", "demo", "set", limit)
         for name, words, script in (
             ("script", plain, "#!/bin/bash\ntrue\n"),
             ("template", [*plain, *TEMPLATE], ""),

@@ -18,8 +18,8 @@ Written by `python docs/commands.py` from each command's own `--help`.
 
 def sections(command: click.Command, name: str, parent: click.Context | None = None) -> list[str]:
     """Return the help of *command* and of all commands below it, as Markdown."""
-    context = click.Context(command, info_name=name, parent=parent, terminal_width=88)
-    context.max_content_width = 88
+    settings = {**command.context_settings, "terminal_width": 88, "max_content_width": 88}
+    context = click.Context(command, info_name=name, parent=parent, **settings)
     title = f"## `{context.command_path}`"
     text = command.get_help(context).rstrip()
     found = [f"{title}\n\n```\n{text}\n```\n"]

@@ -24,7 +24,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         if argument.endswith("_case") and (CASES / f"{name}.json").exists():
             loaded = load_cases(name)
             cases = loaded["cases"] if isinstance(loaded, dict) and "cases" in loaded else loaded
-            ids = [repr(case.get("text", case.get("stdout", case.get("why"))))[:60] for case in cases]
+            names = [case.get("text", case.get("stdout", case.get("why"))) for case in cases]
+            ids = [repr(text)[:60] for text in names]
             metafunc.parametrize(argument, cases, ids=ids)
 
 

@@ -19,7 +19,8 @@ def held(
     limit: int | None = None, used: int = 0, running: int = 0, parent: int | None = None, cap=None
 ):
     def record(account, user, above, most, used=0, running=0):
-        return Association("c", account, user, above, {"gres/gpu": TresMinutes(most, used, running)})
+        minutes = TresMinutes(most, used, running)
+        return Association("c", account, user, above, {"gres/gpu": minutes})
 
     return Associations(
         (

@@ -27,7 +27,7 @@ def read(*words: str):
         (["--node=2", "job.sh"], [("node", "2")], ["job.sh"]),  # nodes, nodefile or nodelist
         (["--time-m=5", "job.sh"], [("time-min", "5")], ["job.sh"]),
         (["--acco", "x", "job.sh"], [("account", "x")], ["job.sh"]),
-        (["-HWJ", "a b", "job.sh"], [("hold", None), ("wait", None), ("job-name", "a b")], ["job.sh"]),
+        (["-HWJ", "a b", "x"], [("hold", None), ("wait", None), ("job-name", "a b")], ["x"]),
         (["-J", "-x", "job.sh"], [("job-name", "-x")], ["job.sh"]),
         (["--exclusive", "job.sh"], [("exclusive", None)], ["job.sh"]),
         (["--exclusive=user", "job.sh"], [("exclusive", "user")], ["job.sh"]),

@@ -105,7 +105,10 @@ def test_a_wheel_in_another_folder_works_without_the_checkout(wheel, tmp_path):
         env={"PATH": "/usr/bin:/bin"},
     )
     assert "yolo-train --settings" in done.stdout
-    hook = "from importlib import resources as r; print(r.files('yolo_slurm.spank_hooks')/'job_event.sh')"
+    hook = (
+        "from importlib.resources import files\n"
+        "print(files('yolo_slurm.spank_hooks') / 'job_event.sh')"
+    )
     done = subprocess.run(
         [place / "bin/python", "-c", hook], cwd=tmp_path, check=True, capture_output=True, text=True
     )

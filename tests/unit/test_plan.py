@@ -19,7 +19,10 @@ JOB = b"#!/bin/bash\ntrue\n"
 
 
 def prepared(
-    *words: str, script: bytes = JOB, environ: dict[str, str] | None = None, policy: Policy | None = None
+    *words: str,
+    script: bytes = JOB,
+    environ: dict[str, str] | None = None,
+    policy: Policy | None = None,
 ) -> Prepared:
     command = parse(words, OWN_OPTIONS)
     options = effective_template(words)

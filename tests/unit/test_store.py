@@ -21,12 +21,14 @@ def url(tmp_path) -> str:
 
 
 def test_a_transaction_is_all_or_nothing(url):
-    with open_ledger(url) as ledger:
-        with pytest.raises(RuntimeError), ledger.transaction() as connection:
-            entries.post(
-                connection, kind="grant", project="p", units=5, by="x", reason="y", at=1
-            )
+    def fail(ledger) -> None:
+        with ledger.transaction() as connection:
+            entries.post(connection, kind="grant", project="p", units=5, by="x", reason="y", at=1)
             raise RuntimeError
+
+    with open_ledger(url) as ledger:
+        with pytest.raises(RuntimeError):
+            fail(ledger)
         with ledger.transaction() as connection:
             assert entries.history(connection) == []
 
@@ -93,7 +95,7 @@ def test_a_killed_transaction_leaves_nothing(url):
         "import os, signal, sys\nfrom yolo_slurm.ledger import entries\n"
         "from yolo_slurm.ledger.store import open_ledger\n"
         "with open_ledger(sys.argv[1]) as ledger, ledger.transaction() as connection:\n"
-        "    entries.post(connection, kind='grant', project='p', units=5, by='x', reason='y', at=1)\n"
+        "    entries.post(connection, kind='grant', project='p', units=5, by='', reason='', at=1)\n"
         "    os.kill(os.getpid(), signal.SIGKILL)\n"
     )
     assert subprocess.run([sys.executable, "-c", code, url], check=False).returncode < 0

@@ -18,7 +18,7 @@ from yolo_slurm.slurm.submission import Submission
 def place(tmp_path, monkeypatch) -> Path:
     """A directory that is PATH, with a squeue that lists what `jobs` holds."""
     (tmp_path / "jobs").touch()
-    program(tmp_path, "squeue", f'/bin/cat {tmp_path / "jobs"}')
+    program(tmp_path, "squeue", f"/bin/cat {tmp_path / 'jobs'}")
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr(submission, "_LOOK_UPS", 2)
     return tmp_path
@@ -42,7 +42,11 @@ def test_the_job_is_what_sbatch_names(place):
 
 
 def test_a_refusal_is_a_refusal(place, capsys):
-    program(place, "sbatch", "echo 'sbatch: error: Batch job submission failed: Invalid qos' >&2; exit 1")
+    program(
+        place,
+        "sbatch",
+        "echo 'sbatch: error: Batch job submission failed: Invalid qos' >&2; exit 1",
+    )
     with pytest.raises(RefusedError):
         submit().job()
     assert "Invalid qos" in capsys.readouterr().err
@@ -147,7 +151,7 @@ def test_the_gateways_errors_tell_command_code_and_stderr(place):
     assert caught.value.done.exit_code == 3
     assert "bad failed (exit code 3): broken" in str(caught.value)
     program(place, "slow", "exec /bin/sleep 30")
-    with pytest.raises(CommandTimeoutError, match="slow did not answer within 0.2 s"):
+    with pytest.raises(CommandTimeoutError, match=r"slow did not answer within 0\.2 s"):
         run(["slow"], timeout=0.2)
     with pytest.raises(CommandMissingError):
         run(["none"], timeout=1)

@@ -25,11 +25,11 @@ def advice(projects: Sequence[Available], jobs: Sequence[QueuedJob]) -> list[str
             "(sacctmgr add user NAME account=PROJECT)."
         )
     starved = sorted({job.account for job in jobs if job.reason in _NO_TOKENS})
-    for project in starved:
-        lines.append(
-            f"Jobs of {project} wait for tokens: they start when running jobs give some back, "
-            "or when an administrator grants more (yolo-slurm budget grant)."
-        )
+    lines.extend(
+        f"Jobs of {project} wait for tokens: they start when running jobs give some back, "
+        "or when an administrator grants more (yolo-slurm budget grant)."
+        for project in starved
+    )
     empty = [each.project for each in projects if each.available == 0]
     lines.extend(
         f"{project} has no token left: ask an administrator for a grant."
