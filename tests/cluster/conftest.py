@@ -7,7 +7,6 @@ import os
 import pwd
 import signal
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,10 +17,10 @@ import pytest
 
 from yolo_slurm.devcluster import layout as layouts
 from yolo_slurm.devcluster import prerequisites
-from yolo_slurm.devcluster.daemons import command_environment
+from yolo_slurm.devcluster.daemons import command_environment, interpreter
 from yolo_slurm.errors import YoloSlurmError
 
-YOLO_SLURM = (sys.executable, "-P", "-m", "yolo_slurm")
+YOLO_SLURM = (str(interpreter()), "-P", "-m", "yolo_slurm")
 
 
 @dataclass(frozen=True)

@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import pty
 import pwd
+import select
 import signal
 import stat
 import subprocess
-import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from yolo_slurm.devcluster.daemons import interpreter
+
 if TYPE_CHECKING:
     from conftest import Cluster
 
-YOLO_SLURM = (sys.executable, "-P", "-m", "yolo_slurm")
+YOLO_SLURM = (str(interpreter()), "-P", "-m", "yolo_slurm")
 SMALL = ("--no-service", "--nodes", "t4:2x1")
 DEVCLUSTER = (*YOLO_SLURM, "devcluster")
 
@@ -257,6 +262,73 @@ def start_run(directory: Path, *argv: str) -> subprocess.Popen[str]:
         text=True,
         start_new_session=True,
     )
+
+
+class Terminal:
+    """A devcluster command on a terminal of its own."""
+
+    def __init__(self, *args: str, env: Mapping[str, str] = MappingProxyType({})) -> None:
+        self.said = ""
+        self.pid, self.fd = pty.fork()
+        if self.pid == 0:
+            os.execve(DEVCLUSTER[0], [*DEVCLUSTER, *args], {**os.environ, **env})  # noqa: S606
+
+    def expect(self, text: str, seconds: float = 30) -> None:
+        """Read until the command, not its echo, has said *text*."""
+        deadline = time.monotonic() + seconds
+        while text not in self.said and time.monotonic() < deadline:
+            if select.select([self.fd], [], [], 0.1)[0]:
+                try:
+                    self.said += os.read(self.fd, 4096).decode()
+                except OSError:  # the other side is closed
+                    break
+        assert text in self.said
+
+    def type(self, text: str) -> None:
+        os.write(self.fd, text.encode())
+
+    def wait(self) -> int:
+        """The exit code; what is said meanwhile is read, so that nobody waits for us."""
+        deadline = time.monotonic() + 30
+        while time.monotonic() < deadline:
+            if select.select([self.fd], [], [], 0.1)[0]:
+                with contextlib.suppress(OSError):
+                    self.said += os.read(self.fd, 4096).decode()
+            pid, status = os.waitpid(self.pid, os.WNOHANG)
+            if pid:
+                os.close(self.fd)
+                return os.waitstatus_to_exitcode(status)
+        pytest.fail(f"still runs; said {self.said!r}")
+
+
+class TestTerminal:
+    def test_ctrl_c_is_the_commands_once(self, directory: Path) -> None:
+        script = "n=0; trap 'n=$((n+1)); echo heard $n' INT; echo ready;"
+        script += "for i in $(seq 20); do sleep 0.1; done; exit $((n+40))"
+        terminal = Terminal("run", *SMALL, "--dir", str(directory), "--", "sh", "-c", script)
+        terminal.expect("ready\r\n")
+        terminal.type("\x03")
+        assert terminal.wait() == 41
+        assert "heard 2" not in terminal.said
+        assert not directory.exists()
+
+    def test_ctrl_c_while_it_starts(self, directory: Path) -> None:
+        terminal = Terminal("run", *SMALL, "--dir", str(directory), "--", "true")
+        terminal.expect("starting: slurmdbd")
+        terminal.type("\x03")
+        assert terminal.wait() == 130
+        assert not directory.exists()
+        assert_nothing_runs(directory)
+
+    def test_a_shell_with_job_control(self, host: None) -> None:
+        terminal = Terminal(
+            "shell", *SMALL, "--dir", "/tmp/no-devcluster", env={"SHELL": "/bin/bash"}
+        )
+        terminal.expect("starting: nodes")
+        terminal.type("set -m; sleep 60 &\nkill %1; sinfo -h -o =%T=; exit 4\n")
+        assert terminal.wait() == 4
+        assert "=idle=" in terminal.said
+        assert "no job control" not in terminal.said
 
 
 # A job whose process hides: it leaves the session and wipes its environment.

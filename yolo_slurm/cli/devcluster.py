@@ -146,7 +146,12 @@ def status(directory: Path, as_json: bool) -> None:
 
 
 @devcluster.command(context_settings={"ignore_unknown_options": True})
-@click.option("--dir", "directory", type=click.Path(path_type=Path), help="Default: a new one.")
+@click.option(
+    "--dir",
+    "directory",
+    type=click.Path(path_type=Path),
+    help="Default: a new one. Removed at the end.",
+)
 @click.option("--keep", is_flag=True, help="Leave the directory, with its logs.")
 @_cluster_options
 @click.argument("argv", nargs=-1, required=True, type=click.UNPROCESSED, metavar="-- CMD…")
@@ -181,6 +186,6 @@ def _exports(layout: Layout) -> str:
 
 
 def _progress(step: str) -> None:
-    """One word for each step, on a terminal only."""
+    """Show each step in the same line, on a terminal only; an empty one wipes it."""
     if sys.stderr.isatty():
-        click.echo(f"\r\033[Kstarting: {step}", err=True, nl=step == "ready")
+        click.echo("\r\033[K" + (f"starting: {step}" if step else ""), err=True, nl=False)

@@ -104,17 +104,18 @@ class BringUp:
 
     def _finish(self, tool: Child) -> None:
         """Wait for a program that has to end with 0."""
-        self._until(lambda: tool.code is not None, f"{tool.name} to end")
+        self._until(lambda: tool.code is not None, f"end of {tool.name}", tool)
         self.children.all.remove(tool)
         if tool.code != 0:
             raise UnavailableError(ended(tool))
 
-    def _until(self, done: Callable[[], bool], what: str) -> None:
+    def _until(self, done: Callable[[], bool], what: str, tool: Child | None = None) -> None:
+        """Wait for *done*; a child that ends, other than *tool*, is an error."""
         deadline = time.monotonic() + _PATIENCE
         while not done():
             self.pause(0.02)
             for child in self.children.all:
-                if child.code is not None and child.name not in ("mariadb-install-db", "sacctmgr"):
+                if child.code is not None and child is not tool:
                     raise UnavailableError(ended(child))
             if time.monotonic() > deadline:
                 raise UnavailableError(
@@ -123,14 +124,13 @@ class BringUp:
 
     def _idle(self) -> bool:
         """Whether each node is idle, as sinfo tells."""
-        done = subprocess.run(
-            [self.programs["sinfo"], "-h", "-N", "-o", "%T"],
-            env=self.env,
-            capture_output=True,
-            text=True,
-            timeout=_PATIENCE,
-            check=False,
-        )
+        argv = [self.programs["sinfo"], "-h", "-N", "-o", "%T"]
+        try:
+            done = subprocess.run(
+                argv, env=self.env, capture_output=True, text=True, timeout=5, check=False
+            )
+        except subprocess.TimeoutExpired:
+            return False
         states = done.stdout.split()
         return len(states) >= len(self.spec.node_names) and set(states) == {"idle"}
 

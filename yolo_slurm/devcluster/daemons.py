@@ -60,10 +60,19 @@ def environment(cluster: Cluster) -> dict[str, str]:
     }
 
 
+def interpreter() -> Path:
+    """This Python by a path that other users may enter.
+
+    A checkout that they cannot has a link to its virtual environment; the
+    last part stays as it is, a link that tells Python where its packages are.
+    """
+    path = Path(sys.executable)
+    return path.parent.resolve() / path.name
+
+
 def command_environment(layout: Layout, base: Mapping[str, str]) -> dict[str, str]:
     """The environment *base* of a user's command, made the cluster's."""
-    scripts = str(Path(sys.executable).parent)
-    path = f"{scripts}:{base.get('PATH', os.defpath)}"
+    path = f"{interpreter().parent}:{base.get('PATH', os.defpath)}"
     return {**base, **layout.environment(), "PATH": path}
 
 
@@ -143,4 +152,5 @@ def slurmds(cluster: Cluster, program: str) -> tuple[Daemon, ...]:
 
 def settler() -> Daemon:
     """The service that keeps ledger and limits equal to what Slurm did."""
-    return Daemon(SETTLER, (sys.executable, "-P", "-m", "yolo_slurm", "service", "run"), "slurm")
+    python = str(interpreter())
+    return Daemon(SETTLER, (python, "-P", "-m", "yolo_slurm", "service", "run"), "slurm")

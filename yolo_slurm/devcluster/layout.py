@@ -20,7 +20,9 @@ _LONGEST_DIRECTORY: Final = 60
 _MOST_NODES: Final = 64
 _MOST_GPUS: Final = 64
 
-_GROUP: Final = re.compile(r"(?P<type>[a-z0-9][a-z0-9_.-]*):(?P<gpus>\d{1,3})x(?P<nodes>\d{1,3})")
+_GROUP: Final = re.compile(
+    r"(?P<type>[a-z0-9][a-z0-9_.-]*):(?P<gpus>[0-9]{1,3})x(?P<nodes>[0-9]{1,3})"
+)
 _NAME: Final = re.compile(r"[a-z0-9_][a-z0-9_.-]*")
 _PATH: Final = re.compile(r"/[A-Za-z0-9_./+@-]+")
 

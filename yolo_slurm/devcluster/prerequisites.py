@@ -8,10 +8,10 @@ import re
 import shutil
 import stat
 import subprocess
-import sys
 from pathlib import Path
 from typing import Final
 
+from yolo_slurm.devcluster.daemons import interpreter
 from yolo_slurm.devcluster.layout import Layout, Spec
 from yolo_slurm.errors import InputError, UnavailableError
 
@@ -102,7 +102,8 @@ def require_reachable(layout: Layout) -> None:
 
 def require_readable_package() -> None:
     """Raises HostError when SlurmUser could not run our settler."""
-    for path in (Path(sys.executable), Path(sys.executable).resolve(), Path(__file__).resolve()):
+    python = interpreter()
+    for path in (python, python.resolve(), Path(__file__).resolve()):
         closed = _closed(path.parent)
         if closed is not None:
             raise HostError(

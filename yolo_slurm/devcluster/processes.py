@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import IO, Final, TypedDict
 
 from yolo_slurm.devcluster.daemons import Daemon
+from yolo_slurm.devcluster.sweep import started
 
 _PR_SET_PDEATHSIG: Final = 1
 _PR_SET_CHILD_SUBREAPER: Final = 36
@@ -42,6 +43,7 @@ class Child:
     name: str
     pid: int
     log: Path | None
+    started: int  # as sweep.started tells
     code: int | None = None
 
 
@@ -99,22 +101,24 @@ class Children:
 
     def _keep(self, name: str, process: subprocess.Popen[bytes], log: Path | None) -> Child:
         process.returncode = 0  # never waited for by subprocess
-        child = Child(name, process.pid, log)
+        child = Child(name, process.pid, log, started(process.pid))
         self.all.append(child)
         return child
 
-    def reap(self) -> None:
-        """Note which children have ended, and bury adopted ones."""
+    def reap(self) -> list[Child]:
+        """Which children have ended since the last call; adopted ones are buried."""
+        ends: list[Child] = []
         while True:
             try:
                 pid, status = os.waitpid(-1, os.WNOHANG)
             except ChildProcessError:
-                return
+                return ends
             if pid == 0:
-                return
+                return ends
             for child in self.all:
                 if child.pid == pid and child.code is None:
                     child.code = os.waitstatus_to_exitcode(status)
+                    ends.append(child)
 
 
 class _Identity(TypedDict, total=False):

@@ -13,15 +13,17 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import FrameType, TracebackType
+from types import TracebackType
 from typing import Any, Final, Self
 
 from yolo_slurm.devcluster import prerequisites, state
 from yolo_slurm.devcluster.layout import Layout, Spec
+from yolo_slurm.devcluster.signals import Signals
 from yolo_slurm.devcluster.sweep import kill, sweep
 from yolo_slurm.errors import UnavailableError
 
 _STOP_PATIENCE: Final = 20.0  # seconds for a supervisor to take all down
+_SINFO_PATIENCE: Final = 15.0
 
 
 def prepare(layout: Layout | None, spec: Spec) -> None:
@@ -71,10 +73,10 @@ class Session:
             os.close(self.control)
             self.control = -1
 
-    def detach(self, progress: Callable[[str], None]) -> None:
+    def detach(self) -> None:
         """Let the supervisor live on without us."""
         self.send(do="detach")
-        self.receive(progress)
+        self.receive(_silent)
         self.detached = True
 
     def close(self) -> None:
@@ -86,19 +88,18 @@ class Session:
             sweep(self.layout)
 
     def receive(self, progress: Callable[[str], None]) -> dict[str, Any]:
-        """The next message other than progress.
+        """The next message other than progress, which is told, and "" at its end.
 
         Raises:
             UnavailableError: the supervisor failed, or is gone.
         """
         for message in self.messages:
-            if "progress" in message:
-                progress(message["progress"])
-            elif "error" in message:
+            progress(message.get("progress", ""))
+            if "error" in message:
                 raise UnavailableError(message["error"])
-            else:
+            if "progress" not in message:
                 return message
-        raise UnavailableError("the devcluster's supervisor was killed: all was taken down")
+        raise UnavailableError("the devcluster's supervisor ended: all was taken down")
 
 
 def start(layout: Layout, spec: Spec, *, detachable: bool) -> Session:
@@ -157,7 +158,7 @@ def up(
     with Signals() as signals, start(layout, spec, detachable=True) as session, signals.armed():
         session.receive(progress)
         ready()
-        session.detach(progress)
+        session.detach()
 
 
 def run(
@@ -188,8 +189,12 @@ def run(
         session.receive(progress)
         signals.on_interrupt = lambda: _interrupt(session)
         session.send(do="run", argv=list(argv), group=os.getpgrp())
-        code = int(session.receive(progress)["exit"])
+        code = int(session.receive(_silent)["exit"])
     return code if code >= 0 else 128 - code
+
+
+def _silent(_: str) -> None:
+    """No progress: the command has the terminal, or there is nothing to tell."""
 
 
 def _interrupt(session: Session) -> None:
@@ -204,53 +209,6 @@ def _interrupt(session: Session) -> None:
             session.send(do="interrupt")
     finally:
         os.close(terminal)
-
-
-class Signals:
-    """SIGINT, SIGTERM and SIGHUP as an orderly end with exit code 128 + n.
-
-    Only while armed do they interrupt what is going on: a supervisor that has
-    just been started, or is taking all down, is waited for.
-    """
-
-    def __init__(self) -> None:
-        self.on_interrupt: Callable[[], None] | None = None
-        self._armed = False
-        self._pending = 0
-        self._previous: dict[signal.Signals, Any] = {}
-
-    def __enter__(self) -> Self:
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            if signal.getsignal(number) is not signal.SIG_IGN:  # nohup, or a shell's `&`
-                self._previous[number] = signal.signal(number, self._heard)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for number, handler in self._previous.items():
-            signal.signal(number, handler)
-        if self._pending:
-            raise SystemExit(128 + self._pending)
-
-    @contextlib.contextmanager
-    def armed(self) -> Iterator[None]:
-        """From here to the end of the block a signal raises SystemExit."""
-        self._armed = True
-        try:
-            if self._pending:
-                raise SystemExit(128 + self._pending)
-            yield
-        finally:
-            self._armed = False
-            self.on_interrupt = None
-
-    def _heard(self, number: int, _: FrameType | None) -> None:
-        if number == signal.SIGINT and self.on_interrupt is not None:
-            self.on_interrupt()
-            return
-        self._pending = self._pending or number
-        if self._armed:
-            self._armed = False
-            raise SystemExit(128 + number)
 
 
 def down(layout: Layout, *, keep: bool = False) -> bool:
@@ -314,14 +272,13 @@ def status(layout: Layout) -> dict[str, Any]:
 
 def _nodes(layout: Layout) -> list[dict[str, str]]:
     """Each node's name, state and GPUs; empty when slurmctld does not answer."""
-    sinfo = prerequisites.programs()["sinfo"]
-    done = subprocess.run(
-        [sinfo, "-h", "-N", "-o", "%N %T %G"],
-        env={**os.environ, **layout.environment()},
-        capture_output=True,
-        text=True,
-        timeout=30,
-        check=False,
-    )
+    argv = [prerequisites.programs()["sinfo"], "-h", "-N", "-o", "%N %T %G"]
+    env = {**os.environ, **layout.environment()}
+    try:
+        done = subprocess.run(
+            argv, env=env, capture_output=True, text=True, timeout=_SINFO_PATIENCE, check=False
+        )
+    except subprocess.TimeoutExpired:
+        return []
     rows = (line.split(None, 2) for line in done.stdout.splitlines())
     return [dict(zip(("name", "state", "gres"), row, strict=False)) for row in rows]

@@ -6,6 +6,7 @@ import contextlib
 import fcntl
 import os
 import shutil
+import stat
 import time
 from pathlib import Path
 from typing import Final
@@ -42,8 +43,12 @@ class State(msgspec.Struct, frozen=True):
 
 
 def is_cluster(layout: Layout) -> bool:
-    """Whether the directory was made by us."""
-    return (layout.root / _MARKER).is_file()
+    """Whether the directory was made by us, who are always root."""
+    try:
+        found = (layout.root / _MARKER).lstat()
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    return stat.S_ISREG(found.st_mode) and found.st_uid == 0
 
 
 def write_spec(layout: Layout, spec: Spec) -> None:

@@ -95,20 +95,18 @@ class Supervisor:
         """
         for key, _ in self._selector.select(seconds):
             key.data(key.fd)
-        before = [child.code for child in self.children.all]
-        self.children.reap()
-        if self._ready and before != [child.code for child in self.children.all]:
-            self._note_ends()
+        ends = self.children.reap()
+        if self._ready:
+            self._note(ends)
         if self.stopping:
             raise StopError
 
-    def _note_ends(self) -> None:
-        for child in [c for c in self.children.all if c.code is not None]:
-            self.children.all.remove(child)
+    def _note(self, ends: list[Child]) -> None:
+        """Write down which daemons ended while the cluster was in use."""
+        for child in ends:
             if child is not self.command:
                 with self.layout.log_of("supervisor").open("a") as log:
                     log.write(f"{time.strftime('%FT%T')} {ended(child)}\n")
-        self._write_state()
 
     def _on_control(self, fd: int) -> None:
         data = os.read(fd, 65536)
@@ -158,9 +156,9 @@ class Supervisor:
     def _write_state(self) -> None:
         own = state.Process("supervisor", os.getpid(), started(os.getpid()))
         daemons = tuple(
-            state.Process(child.name, child.pid, started(child.pid))
+            state.Process(child.name, child.pid, child.started)
             for child in self.children.all
-            if child is not self.command and child.code is None
+            if child is not self.command
         )
         state.write_state(self.layout, state.State(self._name, self._ready, own, daemons))
 
