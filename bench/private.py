@@ -43,11 +43,13 @@ def cluster(*options: str) -> Iterator[Private]:
     subprocess.run(
         [*command, "up", "--dir", str(directory), *options], check=True, stdout=subprocess.DEVNULL
     )
+    # An installed package is compiled; so is this one after the first run.
+    environ = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
     try:
         yield Private(
             directory,
             {
-                **os.environ,
+                **environ,
                 "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
                 "SLURM_CONF": str(directory / "etc/slurm.conf"),
                 "YOLO_SLURM_POLICY": str(directory / "etc/policy.toml"),

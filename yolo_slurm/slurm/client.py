@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Final, NamedTuple, Protocol
+
+import msgspec
 
 from yolo_slurm.slurm.text import Gpus
 
@@ -35,8 +36,7 @@ class AttemptKey(NamedTuple):
     submit: int
 
 
-@dataclass(frozen=True, slots=True)
-class Attempt:
+class Attempt(msgspec.Struct, frozen=True):
     """One row of ``sacct -D -X``: one run of one job, or one that never ran.
 
     Times are epoch seconds, None where there is none yet; elapsed is in
@@ -61,16 +61,14 @@ class Attempt:
         return self.state in FINAL_STATES and (self.end is not None or self.start is None)
 
 
-@dataclass(frozen=True, slots=True)
-class BadRow:
+class BadRow(msgspec.Struct, frozen=True):
     """A row that could not be read, and why. The rows around it are not lost."""
 
     text: str
     why: str
 
 
-@dataclass(frozen=True, slots=True)
-class QueuedJob:
+class QueuedJob(msgspec.Struct, frozen=True):
     """A job that slurmctld holds: waiting, running, or ended a short time ago.
 
     Times are epoch seconds; limit is in seconds, None for no limit; tasks is
@@ -98,8 +96,7 @@ class QueuedJob:
         return self.state in {"RUNNING", "COMPLETING", "SUSPENDED", "STOPPED", "CONFIGURING"}
 
 
-@dataclass(frozen=True, slots=True)
-class TresMinutes:
+class TresMinutes(msgspec.Struct, frozen=True):
     """One TRES of one association: limit, usage held, and what running jobs may still use.
 
     In minutes, floored as slurmctld prints them; limit is None for no limit.
@@ -110,8 +107,7 @@ class TresMinutes:
     running: int
 
 
-@dataclass(frozen=True, slots=True)
-class Association:
+class Association(msgspec.Struct, frozen=True):
     """One record of slurmctld's association manager; user is '' for an account's own."""
 
     cluster: str
@@ -125,8 +121,7 @@ class Association:
         return self.tres.get(tres, TresMinutes(None, 0, 0))
 
 
-@dataclass(frozen=True, slots=True)
-class Associations:
+class Associations(msgspec.Struct, frozen=True):
     """What slurmctld holds in memory of accounts and users."""
 
     records: tuple[Association, ...]

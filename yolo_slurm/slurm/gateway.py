@@ -9,14 +9,14 @@ import tempfile
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
+
+import msgspec
 
 from yolo_slurm.errors import UnavailableError
 
 
-@dataclass(frozen=True, slots=True)
-class Completed:
+class Completed(msgspec.Struct, frozen=True):
     """What a command printed, and how it ended."""
 
     argv: tuple[str, ...]

@@ -13,8 +13,9 @@ import sys
 import threading
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import IO, Final
+
+import msgspec
 
 from yolo_slurm.errors import InputError, RefusedError, UnavailableError
 from yolo_slurm.slurm import gateway
@@ -35,8 +36,7 @@ _NO_ANSWER: Final = (
 _LOOK_UPS: Final = 5
 
 
-@dataclass(frozen=True, slots=True)
-class Sent:
+class Sent(msgspec.Struct, frozen=True):
     """A submission that slurmctld took. job is None for ``--test-only``, which makes none.
 
     exit_code: sbatch's own; with ``--wait`` the job's.

@@ -6,9 +6,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final
+
+import msgspec
 
 from yolo_slurm.errors import InputError
 
@@ -25,8 +26,7 @@ def _int(text: str) -> int | None:
 # --- TRES and GRES ---------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Gpus:
+class Gpus(msgspec.Struct, frozen=True):
     """The GPUs that a TRES or GRES string speaks of.
 
     total: GPUs in all; None if the text does not say.
@@ -82,11 +82,11 @@ def _parse_tres_counts(text: str) -> Gpus:
     return counts.result(per_node=False)
 
 
-@dataclass(slots=True)
 class _Counts:
-    untyped: int = 0
-    by_type: dict[str, int] = field(default_factory=dict)
-    shards: int = 0
+    def __init__(self) -> None:
+        self.untyped = 0
+        self.by_type: dict[str, int] = {}
+        self.shards = 0
 
     def add(self, name: str, kind: str, count: int) -> None:
         if name == "shard":
@@ -188,8 +188,7 @@ def parse_epoch(text: str) -> int | None:
 # --- job ids ---------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class JobId:
+class JobId(msgspec.Struct, frozen=True):
     """A job id as Slurm prints it.
 
     tasks: how many array tasks it stands for (1 where it is no array);
@@ -278,8 +277,7 @@ _SUBMITTED: Final = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Submitted:
+class Submitted(msgspec.Struct, frozen=True):
     """The job that sbatch says it submitted."""
 
     job: int

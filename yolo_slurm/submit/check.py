@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from yolo_slurm.slurm.client import Association, Associations
 from yolo_slurm.submit.plan import Component, Plan
@@ -12,8 +13,7 @@ from yolo_slurm.tokens import UNITS_PER_GPU_SECOND, say_tokens, to_minutes
 GPU: Final = "gres/gpu"
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(msgspec.Struct, frozen=True):
     """refusal: why the job can never start, None if it can; notes: why it will wait.
 
     default_project: what pays for a component that names no project.

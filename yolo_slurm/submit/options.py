@@ -6,8 +6,9 @@ Source: getopt_long(3), and the option tables of Slurm 22.05 to 26.05.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 # Long options by what follows them. An option that is in no list (a newer
 # Slurm's, a site's SPANK plugin's) is taken as one that needs no value,
@@ -60,8 +61,7 @@ _VARIABLES: Final[Mapping[str, str]] = {
 }  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class Option:
+class Option(msgspec.Struct, frozen=True):
     """One option: its long name, its value (None without one), and the words it was written in.
 
     In a bundle of short ones (``-HW``) the first has the word, the others none.
@@ -72,8 +72,7 @@ class Option:
     words: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class CommandLine:
+class CommandLine(msgspec.Struct, frozen=True):
     """A parsed command line.
 
     components: the options of each het component; one list where there is no ``:``.

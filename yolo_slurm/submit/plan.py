@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from fractions import Fraction
+
+import msgspec
 
 from yolo_slurm.errors import InputError, RefusedError
 from yolo_slurm.policy import Policy
@@ -35,8 +35,7 @@ OWN_OPTIONS: Mapping[str, bool] = {
 _UNITS_PER_GPU_MINUTE = 60 * UNITS_PER_GPU_SECOND
 
 
-@dataclass(frozen=True, slots=True)
-class Component:
+class Component(msgspec.Struct, frozen=True):
     """One het component, or the whole job where it has none.
 
     minutes: the time limit; None where it is the partition's.
@@ -56,8 +55,7 @@ class Component:
         return None if self.units is None else Units(self.units * self.tasks)
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(msgspec.Struct, frozen=True):
     """A submission, ready to be sent.
 
     argv: the exact argument list. script: the bytes that sbatch reads from
@@ -214,10 +212,10 @@ def _buy_minutes(asked: Units, gpus: GpuCount, where: str) -> tuple[int, list[st
         )
     lost = asked - minutes * per_minute
     if lost * 100 > asked:
-        share = format(float(Fraction(lost * 100, asked)), ".1f")
+        tenths = lost * 1000 // asked
         return minutes, [
             f"{where}rounded down to Slurm's minute: {_clock(minutes)}, which leaves "
-            f"{say_tokens(lost)} ({share} %) unused"
+            f"{say_tokens(lost)} ({tenths // 10}.{tenths % 10} %) unused"
         ]
     return minutes, []
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import shutil
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+import msgspec
 
 from yolo_slurm.errors import InputError
 from yolo_slurm.policy import Policy
@@ -24,8 +25,7 @@ _TEXTS: Final = {
 }  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class TemplateOptions:
+class TemplateOptions(msgspec.Struct, frozen=True):
     """The options that only a template's job listens to."""
 
     template: str | None = None
@@ -33,8 +33,7 @@ class TemplateOptions:
     cudnn_benchmark: bool | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Prepared:
+class Prepared(msgspec.Struct, frozen=True):
     """A plan, and the batch script as sbatch will read it, from stdin or from its file."""
 
     plan: Plan

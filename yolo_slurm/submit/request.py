@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from yolo_slurm.errors import InputError
 from yolo_slurm.slurm.text import Limit, count_array_tasks, parse_time_limit, parse_tres
@@ -14,8 +15,7 @@ _COUNTED: Final = re.compile(r"(?:([A-Za-z][A-Za-z0-9_.-]*):)?([0-9]+)", re.ASCI
 _NODES: Final = re.compile(r"([0-9]+)(k?)(?:-([0-9]+)(k?))?", re.ASCII)
 
 
-@dataclass(frozen=True, slots=True)
-class GpuCount:
+class GpuCount(msgspec.Struct, frozen=True):
     """GPUs of a request: a number, with the types named; or why it cannot be known."""
 
     total: int | None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 from yolo_slurm.errors import RefusedError
 from yolo_slurm.slurm.client import Limits
@@ -11,8 +11,7 @@ from yolo_slurm.submit.check import judge
 from yolo_slurm.submit.plan import Plan
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(msgspec.Struct, frozen=True):
     """A job that slurmctld took, what the user should know of it, and the running sbatch.
 
     default_project: what pays for a component that names no project, where
