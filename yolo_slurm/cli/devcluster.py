@@ -18,6 +18,7 @@ from yolo_slurm.devcluster import layout as layouts
 from yolo_slurm.devcluster import session
 from yolo_slurm.devcluster.daemons import command_environment
 from yolo_slurm.devcluster.layout import Layout, Spec
+from yolo_slurm.devcluster.status import status as status_of
 from yolo_slurm.errors import YoloSlurmError
 
 _F = TypeVar("_F", bound=Callable[..., Any])
@@ -107,7 +108,7 @@ def up(directory: Path, spec: Spec, export: bool, as_json: bool) -> None:
 
     def ready() -> None:
         if as_json:
-            click.echo(json.dumps(session.status(layout), indent=2))
+            click.echo(json.dumps(status_of(layout), indent=2))
         else:
             click.echo(_exports(layout))
         if not export and not as_json:
@@ -132,7 +133,7 @@ def down(directory: Path, keep: bool) -> None:
 def status(directory: Path, as_json: bool) -> None:
     """Tell which daemons run, and the nodes' states."""
     layout = layouts.parse_directory(directory)
-    report = session.status(layout)
+    report = status_of(layout)
     if as_json:
         click.echo(json.dumps(report, indent=2))
     elif not report["running"]:
@@ -167,7 +168,7 @@ def shell(directory: Path, spec: Spec) -> None:
     """Open a shell in the cluster that runs in --dir, or else in one of its own."""
     layout = layouts.parse_directory(directory)
     argv = (os.environ.get("SHELL", "/bin/sh"),)
-    if session.status(layout)["ready"]:
+    if status_of(layout)["ready"]:
         os.execvpe(argv[0], argv, command_environment(layout, os.environ))  # noqa: S606
     raise SystemExit(_run(None, False, spec, argv))
 

@@ -31,6 +31,12 @@ def die_with_parent() -> None:
     _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
+def _as_daemon() -> None:
+    die_with_parent()
+    for number in (signal.SIGINT, signal.SIGHUP):  # a job inherits what slurmd ignores
+        signal.signal(number, signal.SIG_DFL)
+
+
 def _prctl(option: int, value: int) -> None:
     if _LIBC.prctl(option, value, 0, 0, 0) != 0:
         raise OSError(ctypes.get_errno(), f"prctl {option}")
@@ -69,7 +75,7 @@ class Children:
                 cwd=cwd,
                 umask=0o022,
                 start_new_session=True,
-                preexec_fn=die_with_parent,  # the supervisor has one thread
+                preexec_fn=_as_daemon,  # the supervisor has one thread
                 **_identity(daemon.user),
             )
         return self._keep(daemon.name, process, log)

@@ -17,13 +17,13 @@ from types import TracebackType
 from typing import Any, Final, Self
 
 from yolo_slurm.devcluster import prerequisites, state
+from yolo_slurm.devcluster.daemons import MARK
 from yolo_slurm.devcluster.layout import Layout, Spec
 from yolo_slurm.devcluster.signals import Signals
 from yolo_slurm.devcluster.sweep import kill, sweep
 from yolo_slurm.errors import UnavailableError
 
 _STOP_PATIENCE: Final = 20.0  # seconds for a supervisor to take all down
-_SINFO_PATIENCE: Final = 15.0
 
 
 def prepare(layout: Layout | None, spec: Spec) -> None:
@@ -49,6 +49,7 @@ class Session:
     process: subprocess.Popen[bytes]
     control: int
     messages: Iterator[dict[str, Any]]
+    ephemeral: bool
     detached: bool = False
 
     def __enter__(self) -> Self:
@@ -85,7 +86,8 @@ class Session:
         if self.detached:
             self.process.returncode = 0  # it lives on: no warning at exit
         elif self.process.wait() != 0:
-            sweep(self.layout)
+            # The guard was killed; the supervisor saw it and is ending too.
+            _clean(self.layout, remove=self.ephemeral)
 
     def receive(self, progress: Callable[[str], None]) -> dict[str, Any]:
         """The next message other than progress, which is told, and "" at its end.
@@ -129,6 +131,7 @@ def start(layout: Layout, spec: Spec, *, detachable: bool) -> Session:
         process = subprocess.Popen(
             [*argv, *map(str, fds)],
             pass_fds=fds,
+            env={**os.environ, MARK: str(layout.root)},
             start_new_session=detachable,
             process_group=None if detachable else 0,
             **streams,
@@ -137,7 +140,7 @@ def start(layout: Layout, spec: Spec, *, detachable: bool) -> Session:
         os.close(status_write)
     finally:
         os.close(lock)
-    return Session(layout, process, control, _messages(status))
+    return Session(layout, process, control, _messages(status), spec.ephemeral)
 
 
 def _messages(fd: int) -> Iterator[dict[str, Any]]:
@@ -221,20 +224,34 @@ def down(layout: Layout, *, keep: bool = False) -> bool:
         return False
     if state.is_running(layout):
         _stop_supervisor(layout)
+    _clean(layout, remove=not keep)
+    return True
+
+
+def _clean(layout: Layout, *, remove: bool) -> None:
+    """Once no supervisor holds the directory, end what is left, and remove it if told.
+
+    Raises:
+        UnavailableError: one holds it still, though killed.
+    """
+    if not layout.root.exists():
+        return
     fd = state.lock(layout, _STOP_PATIENCE)
+    if fd is None:
+        sweep(layout)
+        fd = state.lock(layout, 1)
     if fd is None:
         raise UnavailableError(f"{layout.root} is still locked after {_STOP_PATIENCE:.0f} s")
     try:
         sweep(layout)
-        if not keep:
+        if remove:
             state.remove(layout)
     finally:
         os.close(fd)
-    return True
 
 
 def _stop_supervisor(layout: Layout) -> None:
-    """Ask the supervisor to take all down; kill what does not listen."""
+    """Ask the supervisor to take all down, and give it time to."""
     deadline = time.monotonic() + _STOP_PATIENCE
     asked = False
     while state.is_running(layout) and time.monotonic() < deadline:
@@ -243,42 +260,3 @@ def _stop_supervisor(layout: Layout) -> None:
             kill([current.supervisor.pid], signal.SIGTERM)
             asked = True
         time.sleep(0.02)
-    if state.is_running(layout):
-        sweep(layout)
-
-
-def status(layout: Layout) -> dict[str, Any]:
-    """What runs in the directory: daemons with their process ids, nodes as sinfo tells."""
-    current = state.read_state(layout) if state.is_cluster(layout) else None
-    running = current is not None and state.is_running(layout)
-    report: dict[str, Any] = {
-        "directory": str(layout.root),
-        "running": running,
-        "ready": running and current is not None and current.ready,
-        "cluster": current.name if current is not None and running else None,
-        "environment": layout.environment(),
-        "daemons": [],
-        "nodes": [],
-    }
-    if current is not None and running:
-        processes = [current.supervisor, *current.daemons]
-        report["daemons"] = [
-            {"name": process.name, "pid": process.pid, "alive": process.alive}
-            for process in processes
-        ]
-        report["nodes"] = _nodes(layout)
-    return report
-
-
-def _nodes(layout: Layout) -> list[dict[str, str]]:
-    """Each node's name, state and GPUs; empty when slurmctld does not answer."""
-    argv = [prerequisites.programs()["sinfo"], "-h", "-N", "-o", "%N %T %G"]
-    env = {**os.environ, **layout.environment()}
-    try:
-        done = subprocess.run(
-            argv, env=env, capture_output=True, text=True, timeout=_SINFO_PATIENCE, check=False
-        )
-    except subprocess.TimeoutExpired:
-        return []
-    rows = (line.split(None, 2) for line in done.stdout.splitlines())
-    return [dict(zip(("name", "state", "gres"), row, strict=False)) for row in rows]

@@ -29,7 +29,7 @@ from typing import Any, Final
 
 from yolo_slurm.devcluster import state
 from yolo_slurm.devcluster.bringup import BringUp, ended
-from yolo_slurm.devcluster.daemons import MARK, SETTLER, command_environment
+from yolo_slurm.devcluster.daemons import SETTLER, command_environment
 from yolo_slurm.devcluster.layout import Layout
 from yolo_slurm.devcluster.processes import Child, Children, become_subreaper
 from yolo_slurm.devcluster.sweep import kill, kill_descendants, started, sweep
@@ -129,7 +129,7 @@ class Supervisor:
                 kill([self.command.pid], signal.SIGINT)
 
     def _start_command(self, argv: list[str], group: int) -> None:
-        env = {**command_environment(self.layout, os.environ), MARK: str(self.layout.root)}
+        env = command_environment(self.layout, os.environ)
         try:
             self.command = self.children.start_command(argv, env, group)
         except OSError as error:
@@ -182,16 +182,22 @@ class Supervisor:
 
 
 def _signals(stop: Any) -> int:
-    """Turn SIGTERM into a stop and every caught signal into a readable descriptor.
-
-    Handlers rather than SIG_IGN: what is ignored stays ignored in children.
-    """
+    """Turn SIGTERM into a stop and every caught signal into a readable descriptor."""
     readable, writable = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
     signal.set_wakeup_fd(writable, warn_on_full_buffer=False)
-    for number in (signal.SIGINT, signal.SIGHUP, signal.SIGCHLD):
-        signal.signal(number, lambda *_: None)
+    _hear_and_do_nothing(signal.SIGINT, signal.SIGHUP, signal.SIGCHLD)
     signal.signal(signal.SIGTERM, lambda *_: stop())
     return readable
+
+
+def _hear_and_do_nothing(*numbers: signal.Signals) -> None:
+    """Survive *numbers* without SIG_IGN, which the user's command would inherit.
+
+    What the caller ignores (nohup, a shell's ``&``) stays ignored.
+    """
+    for number in numbers:
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, lambda *_: None)
 
 
 def _drain(fd: int) -> None:
@@ -211,8 +217,7 @@ def guard(layout: Layout, control: int, status: int) -> int:
         os._exit(0)
     for fd in (readable, control, status):
         os.close(fd)
-    for number in (signal.SIGINT, signal.SIGHUP):
-        signal.signal(number, lambda *_: None)
+    _hear_and_do_nothing(signal.SIGINT, signal.SIGHUP)
     signal.signal(signal.SIGTERM, lambda *_: kill([pid], signal.SIGTERM))
     while True:
         ended_pid, code = os.waitpid(-1, 0)
