@@ -163,9 +163,7 @@ def test_an_attempt_over_midnight_is_in_both_days_and_once_in_the_total():
 
 def test_a_running_attempt_counts_up_to_now_in_each_day():
     start = NOW - 2 * DAY
-    running = Attempt(
-        AttemptKey("c", 1, start), "1", start, None, 2 * DAY, "RUNNING", "gres/gpu=1", "p", "u", "", ""
-    )  # fmt: skip
+    running = attempt(1, start, None, 2 * DAY, "gres/gpu=1")
     found = groups([running], By.DAY)
     assert [group.gpu_seconds for _, group in found.sorted()] == [DAY // 2, DAY, DAY // 2]
     assert all(group.running for group in found.rows.values())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta, timezone
+from itertools import pairwise
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
@@ -99,7 +100,7 @@ def test_buckets_fill_the_window_without_gaps(since, length, unit):
     for tz in ZONES:
         buckets = cut(window, unit, tz)
         assert (buckets[0].lo, buckets[-1].hi) == (window.since, window.until)
-        assert all(a.hi == b.lo for a, b in zip(buckets, buckets[1:], strict=False))
+        assert all(a.hi == b.lo for a, b in pairwise(buckets))
         if unit is not Unit.WHOLE:
             for bucket in buckets:
                 local = datetime.fromtimestamp(bucket.lo, tz).date().isoformat()
