@@ -73,6 +73,7 @@ def test_without_any_file_scontrol_is_asked(tmp_path, monkeypatch):
 def test_xdg_then_home_then_a_directory_for_temporary_files(tmp_path):
     temporary = tmp_path / "tmp"
     temporary.mkdir()
+    (tmp_path / "h").mkdir()
     xdg = place({"XDG_CACHE_HOME": str(tmp_path / "x"), "HOME": "/"}, 5, "c-1", temporary)
     assert xdg.path == tmp_path / "x" / "yolo-slurm" / "usage-c-1-5.db"
     home = place({"HOME": str(tmp_path / "h")}, 5, "c-1", temporary)
@@ -88,6 +89,12 @@ def test_a_home_that_is_none_is_said(tmp_path):
     assert found.path == tmp_path / f"yolo-slurm-{uid}" / f"usage-c-1-{uid}.db"
     assert found.note is not None
     assert "cannot be written to" in found.note
+
+
+def test_a_home_that_is_not_there_is_not_made(tmp_path):
+    found = place({"HOME": str(tmp_path / "none")}, os.getuid(), "c-1", tmp_path)
+    assert found.note is not None
+    assert not (tmp_path / "none").exists()
 
 
 def test_what_another_user_could_have_planted_is_not_used(tmp_path):

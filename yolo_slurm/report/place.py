@@ -80,10 +80,11 @@ def place(env: Mapping[str, str], uid: int, name: str | None, temporary: Path) -
     if name is None:
         return Place(None, "the cluster could not be told, so sacct's rows are not cached")
     file = f"usage-{name}-{uid}.db"
-    home = env.get("HOME", "")
-    base = env.get("XDG_CACHE_HOME", "")
+    base, home = env.get("XDG_CACHE_HOME", ""), env.get("HOME", "")
     wanted = Path(base if base.startswith("/") else f"{home or '/nonexistent'}/.cache")
-    if _writable(wanted / "yolo-slurm", uid, private=False):
+    # A home that is not there is not made, though root could.
+    there = wanted.parent.is_dir()
+    if there and _writable(wanted / "yolo-slurm", uid, private=False):
         return Place(wanted / "yolo-slurm" / file)
     other = temporary / f"yolo-slurm-{uid}"
     if _writable(other, uid, private=True):
