@@ -57,10 +57,9 @@ def settle_rows(tmp_path, rows: list[Attempt]) -> tuple[Report, int]:
         (spool / f"2.{row.key.job_id}.0.1").touch()
     report = Report()
     url = f"sqlite:///{tmp_path / 'ledger.db'}"
-    with open_ledger(url) as ledger:
-        settle(ledger, FakeJobs(rows), spool, now=2_000_000_000, report=report)
-        with ledger.transaction() as connection:
-            total = sum(entry.units for entry in entries.history(connection))
+    settle(lambda: open_ledger(url), FakeJobs(rows), spool, now=2_000_000_000, report=report)
+    with open_ledger(url) as ledger, ledger.transaction() as connection:
+        total = sum(entry.units for entry in entries.history(connection))
     return report, -total
 
 

@@ -115,6 +115,8 @@ def rows(*lines: str):
 ENDED = "c|7|7|100|110|150|40|REQUEUED|gres/gpu=1|p|u|gpu|normal"
 OPEN = "c|7|7|100|110|Unknown|40|RUNNING|gres/gpu=1|p|u|gpu|normal"
 NEXT = "c|7|7|150|170|Unknown|0|RUNNING|gres/gpu=1|p|u|gpu|normal"
+WAITS = "c|7|7|150|Unknown|Unknown|0|PENDING||p|u|gpu|normal"
+NEVER = "c|7|7|100|None|150|0|CANCELLED by 0||p|u|gpu|normal"
 OTHER = "c|8|8|100|110|150|40|COMPLETED|gres/gpu=1|p|u|gpu|normal"
 
 
@@ -127,10 +129,22 @@ OTHER = "c|8|8|100|110|150|40|COMPLETED|gres/gpu=1|p|u|gpu|normal"
         ([ENDED], True),
         ([ENDED, NEXT], True),
         ([OPEN, ENDED], False),
+        ([ENDED, WAITS], True),
+        ([NEVER], True),
     ],
 )
 def test_an_end_is_answered_when_sacct_knows_it(lines, answered):
     assert is_answered(Event(Path("x"), EventKind.END, 7, 150), rows(*lines)) is answered
+
+
+def test_the_end_of_a_second_attempt_is_not_answered_by_the_first():
+    """slurmdbd knows neither its start nor its end yet: its row still waits."""
+    event = Event(Path("x"), EventKind.END, 7, 300)
+    assert not is_answered(event, rows(ENDED, WAITS))
+    assert is_answered(
+        event,
+        rows(ENDED, WAITS.replace("Unknown|Unknown|0|PENDING|", "170|299|129|FAILED|gres/gpu=1")),
+    )
 
 
 def test_a_start_needs_no_answer():
@@ -150,3 +164,10 @@ def test_the_hook_starts_no_program(hook):
     )
     commands = {line.split()[1].split("=")[0] for line in trace.stderr.splitlines()}
     assert commands <= {"spool", "event", "true", "exit"}
+
+
+def test_the_nodes_epilog_never_drains_a_node(tmp_path):
+    """Slurm drains a node whose Epilog exits with anything but 0; PATH is not set there."""
+    epilog = resources.files("yolo_slurm.spank_hooks").joinpath("node_epilog.sh")
+    done = subprocess.run(["/bin/sh", str(epilog)], env={}, cwd=tmp_path, check=False)
+    assert done.returncode == 0

@@ -96,6 +96,7 @@ def _hooks(cluster: Cluster) -> list[str]:
     return [
         f"PrologSlurmctld={cluster.layout.hook}",
         f"EpilogSlurmctld={cluster.layout.hook}",
+        f"Epilog={cluster.layout.node_epilog}",
     ]
 
 

@@ -36,15 +36,16 @@ def write(cluster: Cluster, munge_user: str) -> None:
     _file(layout.policy, config.policy_toml(cluster), 0o644, "root")
     _file(layout.site, config.site_toml(cluster), 0o600, "slurm")
     _file(layout.hook, config.hook(cluster, hook_script()), 0o755, "root")
+    _file(layout.node_epilog, hook_script("node_epilog.sh"), 0o755, "root")
     _key(layout.munge / "munge.key", munge_user)
     for number in range(max(group.gpus for group in cluster.spec.groups)):
         _device(layout.gpus / f"gpu{number}")
 
 
-def hook_script() -> str:
-    """The text of the hook as it is installed."""
+def hook_script(name: str = "job_event.sh") -> str:
+    """The text of a hook as it is installed."""
     package = importlib.resources.files("yolo_slurm.spank_hooks")
-    return package.joinpath("job_event.sh").read_text(encoding="utf-8")
+    return package.joinpath(name).read_text(encoding="utf-8")
 
 
 def _directory(path: Path, mode: int, owner: str) -> None:

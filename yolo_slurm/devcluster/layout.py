@@ -91,6 +91,10 @@ class Layout:
         return self.etc / "job_event.sh"
 
     @property
+    def node_epilog(self) -> Path:
+        return self.etc / "node_epilog.sh"
+
+    @property
     def munge(self) -> Path:
         return self.root / "munge"
 

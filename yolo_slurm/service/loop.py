@@ -18,6 +18,9 @@ from yolo_slurm.tokens import say_tokens
 POLL_SECONDS: Final = 0.25
 # The pause after a round: a burst of ends is settled in few rounds.
 ROUND_SECONDS: Final = 1.0
+# An event that sacct has not answered for so long is asked about no oftener
+# than limits are compared.
+RETRY_SECONDS: Final = 60.0
 # How often limits are compared when nothing ended: they can be edited by hand.
 QUIET_SECONDS: Final = 30.0
 _LONGEST_PAUSE: Final = 10.0
@@ -32,15 +35,14 @@ def log(text: str) -> None:
 
 def one_round(controller: Controller) -> Report:
     """Settle what the spool tells of and bring limits in line. Raises UnavailableError."""
-    with controller.ledger() as ledger:
-        return run_round(
-            ledger,
-            controller.jobs,
-            controller.limits,
-            controller.spool,
-            now=int(time.time()),
-            enforce=controller.enforce,
-        )
+    return run_round(
+        controller.ledger,
+        controller.jobs,
+        controller.limits,
+        controller.spool,
+        now=int(time.time()),
+        enforce=controller.enforce,
+    )
 
 
 def describe(report: Report) -> list[str]:
@@ -77,7 +79,9 @@ def run_forever(controller: Controller) -> None:
     complaint = ""
     while not stop.is_set():
         try:
-            if read_spool(controller.spool) or time.monotonic() >= quiet_until:
+            recent = time.time() - RETRY_SECONDS
+            news = any(event.at >= recent for event in read_spool(controller.spool))
+            if news or time.monotonic() >= quiet_until:
                 report = one_round(controller)
                 for line in describe(report):
                     log(line)

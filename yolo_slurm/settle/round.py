@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -38,13 +39,16 @@ class Report:
     changes: list[LimitChange] = field(default_factory=list)
 
 
+OpenLedger = Callable[[], AbstractContextManager[Ledger]]
+
+
 def settle(
-    ledger: Ledger, jobs: Jobs, directory: Path, *, now: int, report: Report
+    books: OpenLedger, jobs: Jobs, directory: Path, *, now: int, report: Report
 ) -> list[spool.Event]:
     """Post what the spool in *directory* tells of; return the events that stay in it.
 
-    Files are removed after the commit. Raises UnavailableError with the spool
-    untouched.
+    Files are removed after the commit. The ledger is not held while sacct is
+    asked. Raises UnavailableError with the spool untouched.
     """
     events = spool.read_spool(directory)
     left: list[spool.Event] = []
@@ -54,7 +58,8 @@ def settle(
         since = min(event.at for event in batch) - _MARGIN
         attempts, bad = jobs.attempts(asked, since=since)
         report.bad_rows.extend(bad)
-        _post(ledger, attempts, now, report)
+        with books() as ledger:
+            _post(ledger, attempts, now, report)
         answered = [event for event in batch if spool.is_answered(event, attempts)]
         spool.remove(answered)
         left.extend(event for event in batch if event not in answered)
@@ -116,13 +121,14 @@ def standings(ledger: Ledger, jobs: Jobs, limits: Limits) -> list[Standing]:
 
 
 def run_round(
-    ledger: Ledger, jobs: Jobs, limits: Limits, directory: Path, *, now: int, enforce: bool
+    books: OpenLedger, jobs: Jobs, limits: Limits, directory: Path, *, now: int, enforce: bool
 ) -> Report:
     """Settle the spool, then set the limits that the books ask for, if the policy enforces."""
     report = Report()
-    left = settle(ledger, jobs, directory, now=now, report=report)
+    left = settle(books, jobs, directory, now=now, report=report)
     if enforce:
         fresh = any(now - event.at <= _FRESH for event in left)
-        found = standings(ledger, jobs, limits)
-        report.changes = converge(found, limits, may_raise=not fresh)
+        with books() as ledger:
+            found = standings(ledger, jobs, limits)
+            report.changes = converge(found, limits, may_raise=not fresh)
     return report

@@ -13,6 +13,9 @@ from yolo_slurm.errors import UnavailableError
 from yolo_slurm.slurm.client import Attempt
 
 _NAME: Final = re.compile(r"([12])\.([0-9]{1,10})\.([0-9]{1,10})\.([0-9]{1,10})", re.ASCII)
+# How long after a requeued attempt's end, which is the submit time of the next
+# row, its hook can run.
+_REQUEUE_SECONDS: Final = 5
 
 
 class EventKind(IntEnum):
@@ -54,16 +57,21 @@ def read_spool(directory: Path) -> list[Event]:
 def is_answered(event: Event, attempts: Iterable[Attempt]) -> bool:
     """Whether sacct already tells how the attempt ended that *event* speaks of.
 
-    It does when the job has rows and none that started before the event is
-    still open: slurmdbd can hear of an end after the hook. An attempt that
-    started later is the next one.
+    slurmdbd can hear of an end, and even of the start, after the hook ran. So
+    it does when the job has a row that ended, and no open one that could be
+    the attempt: one that started before the event, or one that waits since
+    well before it. What started later, or waits since the event, comes next.
     """
-    rows = [attempt for attempt in attempts if attempt.key.job_id == event.job_id]
     if event.kind is EventKind.START:
         return True
-    ended = any(row.final and row.start is not None for row in rows)
-    running = any(not row.final and row.start is not None and row.start < event.at for row in rows)
-    return ended and not running
+    rows = [attempt for attempt in attempts if attempt.key.job_id == event.job_id]
+    return any(row.final for row in rows) and not any(
+        row.start < event.at
+        if row.start is not None
+        else row.key.submit < event.at - _REQUEUE_SECONDS
+        for row in rows
+        if not row.final
+    )
 
 
 def remove(events: Iterable[Event]) -> None:
