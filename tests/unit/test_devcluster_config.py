@@ -72,6 +72,7 @@ def test_a_partition_replaces_ours_by_name_only() -> None:
 
 def test_hooks_can_be_left_out() -> None:
     assert values(with_lines(""), "EpilogSlurmctld") == ["/tmp/c/etc/job_event.sh"]
+    assert values(with_lines(""), "Epilog") == ["/tmp/c/etc/node_epilog.sh"]
     bare = config.slurm_conf(replace(CLUSTER, spec=replace(CLUSTER.spec, hooks=False)))
     assert "SlurmctldProlog" not in bare
     assert "EpilogSlurmctld" not in bare

@@ -6,7 +6,7 @@ from contextlib import closing
 from datetime import UTC, datetime
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from yolo_slurm.report.aggregate import By, Groups, Question, Sum, aggregate
@@ -247,6 +247,7 @@ def shown(group: Sum) -> tuple[int, int, int, int]:
     return group.gpu_seconds, group.attempts, group.running, group.unknown
 
 
+@settings(deadline=None)  # the host may be busy
 @given(rows=histories, by=questions, window=windows)
 def test_counting_in_sqlite_is_counting_one_by_one(rows, by, window):
     found = groups(rows, *by, window=window)
@@ -256,6 +257,7 @@ def test_counting_in_sqlite_is_counting_one_by_one(rows, by, window):
     assert all(0 < group.jobs <= group.attempts for group in found.rows.values())
 
 
+@settings(deadline=None)  # the host may be busy
 @given(rows=histories, window=windows)
 def test_every_way_to_sum_has_the_same_total(rows, window):
     total = groups(rows, window=window).total
@@ -265,6 +267,7 @@ def test_every_way_to_sum_has_the_same_total(rows, window):
         assert sum(group.gpu_seconds for group in found.rows.values()) == total.gpu_seconds
 
 
+@settings(deadline=None)  # the host may be busy
 @given(rows=histories, at=st.integers(-5 * DAY, 0))
 def test_adjoining_windows_add_up(rows, at):
     halves = [Window(0, NOW + at), Window(NOW + at, NOW + DAY)]

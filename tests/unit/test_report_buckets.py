@@ -8,7 +8,7 @@ from pathlib import Path
 from zoneinfo import ZoneInfo
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from yolo_slurm.errors import InputError
@@ -77,6 +77,7 @@ def test_what_lies_outside_the_window_is_cut_off():
 instants = st.integers(1_200_000_000, 1_200_000_000 + 12 * 365 * DAY)
 
 
+@settings(deadline=None)  # the host may be busy
 @given(
     start=instants,
     length=st.integers(0, 90 * DAY),
@@ -94,6 +95,7 @@ def test_the_parts_add_up_to_elapsed(start, length, share, unit, tz):
     assert labels == sorted(set(labels))
 
 
+@settings(deadline=None)  # the host may be busy
 @given(since=instants, length=st.integers(1, 400 * DAY), unit=st.sampled_from(Unit))
 def test_buckets_fill_the_window_without_gaps(since, length, unit):
     window = Window(since, since + length)
@@ -107,6 +109,7 @@ def test_buckets_fill_the_window_without_gaps(since, length, unit):
                 assert local.startswith(bucket.label)
 
 
+@settings(deadline=None)  # the host may be busy
 @given(start=instants, length=st.integers(1, DAY), cuts=st.lists(st.integers(0, DAY), max_size=8))
 def test_without_suspension_a_part_is_the_overlap(start, length, cuts):
     end = start + length

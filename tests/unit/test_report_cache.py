@@ -132,8 +132,10 @@ def lives(draw) -> list[Run]:
         for _ in range(draw(st.integers(1, 3))):
             start = at + draw(st.sampled_from([0, 5, 3 * DAY]))
             end = start + draw(st.sampled_from([0, 60, MARGIN, 5000, DAY, 4 * DAY]))
-            kind = draw(st.sampled_from(["plain", "plain", "rewritten", "mended", "gone"]))
-            again = end + draw(st.integers(1, MARGIN - 1))
+            kind = draw(st.sampled_from(["plain", "rewritten", "mended", "gone", "late"]))
+            if kind == "late":  # heard of within the margin; a review finds what is not
+                end = min(end, start + 60)
+            again = end + draw(st.integers(1, MARGIN - 120))
             runs.append(
                 Run(
                     job,
@@ -143,6 +145,7 @@ def lives(draw) -> list[Run]:
                     requeued=again if kind == "rewritten" else None,
                     mended=end + 3 * DAY if kind in {"mended", "gone"} else None,
                     gone=kind == "gone",
+                    heard=again if kind == "late" else 0,
                 )
             )
             at = again if kind == "rewritten" else end + 4 * DAY
@@ -203,6 +206,24 @@ def test_a_row_that_a_requeue_rewrote_is_read_again():
         dbd.now = T0 + 3000
         total = sums(cache, dbd).total
         assert (total.gpu_seconds, total.attempts, total.jobs) == (74 + 20, 2, 1)
+
+
+def test_a_rewritten_row_is_right_in_a_past_window_too():
+    long = Run(1, T0, T0, T0 + DAY, requeued=T0 + DAY + 1800)
+    dbd, past = Slurmdbd([long], T0 + DAY + 60), Window(T0, T0 + 3600)
+    with memory() as cache:
+        assert next(iter(sums(cache, dbd, past).rows))[-1] == "COMPLETED"
+        dbd.now += DAY
+        assert next(iter(sums(cache, dbd, past).rows))[-1] == "REQUEUED"
+
+
+def test_a_row_that_waits_again_is_not_counted():
+    dbd = Slurmdbd([Run(1, T0, T0, T0 + DAY)], T0 + 60)
+    with memory() as cache:
+        assert sums(cache, dbd).total.running == 1
+        dbd.runs = [Run(1, T0, T0 + DAY, T0 + DAY)]
+        dbd.now += 60
+        assert sums(cache, dbd).total.attempts == 0
 
 
 def test_a_runaway_job_that_was_mended_is_asked_for_by_its_id():

@@ -181,7 +181,6 @@ class Cache:
         nothing and is not kept.
         """
         bad: list[BadRow] = []
-        never: list[AttemptKey] = []
         known = {
             tuple(kind): at
             for at, *kind in self.connection.execute("SELECT * FROM kinds ORDER BY id")
@@ -192,9 +191,7 @@ class Cache:
             for row in rows:
                 if isinstance(row, BadRow):
                     bad.append(row)
-                elif row.start is None:
-                    never.append(row.key)
-                else:
+                elif row.start is not None:
                     settled = row.final and row.end is not None and row.end <= seen - margin
                     kind = (row.account, row.user, row.state, encode(row.alloc_tres))
                     number = known.setdefault(kind, len(known))
@@ -207,18 +204,15 @@ class Cache:
             "INSERT INTO kinds VALUES (?, ?, ?, ?, ?)",
             ((at, *kind) for kind, at in known.items() if at >= first_new),
         )
-        self._drop(never)
         self.connection.executemany(
             "INSERT OR REPLACE INTO unreadable VALUES (?, ?)", ((b.text, b.why) for b in bad)
         )
 
     def drop_unseen(self, asked: Span, *, seen: int) -> None:
-        """Forget the open rows of *asked* that sacct no longer shows."""
-        self._drop(row.key for row in self.unsettled(asked) if row.seen < seen)
-
-    def _drop(self, keys: Iterable[AttemptKey]) -> None:
+        """Forget the open rows of *asked* that sacct no longer shows, or not as started."""
         self.connection.executemany(
-            "DELETE FROM attempts WHERE cluster = ? AND job_id = ? AND submit = ?", keys
+            "DELETE FROM attempts WHERE cluster = ? AND job_id = ? AND submit = ?",
+            [row.key for row in self.unsettled(asked) if row.seen < seen],
         )
 
     def unreadable(self) -> int:

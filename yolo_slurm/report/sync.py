@@ -52,7 +52,7 @@ def spans_to_read(
 ) -> list[Span]:
     """Return what to ask sacct for, so that the rows of *asked* are right. Pure.
 
-    *asked* ends at *now* at the latest; *open_rows* are those in it, oldest
+    *asked* ends with the second *now* at the latest; *open_rows* are those in it, oldest
     reading first.
     """
     spans = missing(asked, covered)
@@ -69,7 +69,7 @@ def synchronise(
     Raises UnavailableError when sacct fails, sqlite3.Error when the cache does.
     """
     with cache.writing():
-        asked = (window.since, min(window.until, now))
+        asked = (window.since, min(window.until, now + 1))
         covered, reviewed = cache.covered(), cache.reviewed()
         spans = spans_to_read(asked, covered, cache.unsettled(asked), now)
         if now - reviewed >= REVIEW_EVERY:
