@@ -213,7 +213,7 @@ def test_a_rewritten_row_is_right_in_a_past_window_too():
     dbd, past = Slurmdbd([long], T0 + DAY + 60), Window(T0, T0 + 3600)
     with memory() as cache:
         assert next(iter(sums(cache, dbd, past).rows))[-1] == "COMPLETED"
-        dbd.now += DAY
+        dbd.now += 3600
         assert next(iter(sums(cache, dbd, past).rows))[-1] == "REQUEUED"
 
 

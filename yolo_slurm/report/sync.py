@@ -12,18 +12,18 @@ three kinds:
   kept what it had to tell: every `REVIEW_EVERY`, a run reads `LATE` before the
   last such reading again. What comes later still, ``--refresh`` finds.
 
-A run asks for the spans not covered yet. Where open rows lie in the report's
-window, it asks as well from the margin before they were read. What sacct
-does not show there (a runaway job that was mended, say) is asked for by
-its id, and forgotten when it is gone.
+A run asks for the spans of its window that are not covered yet: a report up to
+now meets nearly all open rows there. The open rows of the window that it does
+not meet (a runaway job that was mended, say) are asked for by their ids, and
+forgotten when they are gone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final, Protocol, TypeVar
 
-from yolo_slurm.report.cache import Cache, Unsettled
+from yolo_slurm.report.cache import Cache
 from yolo_slurm.report.coverage import Span, missing, union
 from yolo_slurm.report.window import Window
 from yolo_slurm.slurm.client import Attempt, BadRow
@@ -47,20 +47,6 @@ class History(Protocol):
         """Return every attempt of *job_ids* since epoch second *since*."""
 
 
-def spans_to_read(
-    asked: Span, covered: Iterable[Span], open_rows: Sequence[Unsettled], now: int
-) -> list[Span]:
-    """Return what to ask sacct for, so that the rows of *asked* are right. Pure.
-
-    *asked* ends with the second *now* at the latest; *open_rows* are those in it, oldest
-    reading first.
-    """
-    spans = missing(asked, covered)
-    if open_rows:  # each may have ended, or been rewritten, at any time since
-        spans.append((open_rows[0].seen - MARGIN, now))
-    return union(spans)
-
-
 def synchronise(
     cache: Cache, history: History, window: Window, *, now: int, progress: Progress
 ) -> None:
@@ -71,7 +57,7 @@ def synchronise(
     with cache.writing():
         asked = (window.since, min(window.until, now + 1))
         covered, reviewed = cache.covered(), cache.reviewed()
-        spans = spans_to_read(asked, covered, cache.unsettled(asked), now)
+        spans = missing(asked, covered)
         if now - reviewed >= REVIEW_EVERY:
             if covered:
                 spans = union([*spans, (max(reviewed - LATE, covered[0][0]), now)])
