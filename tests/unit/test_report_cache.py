@@ -16,7 +16,7 @@ from datetime import UTC
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from yolo_slurm.errors import UnavailableError
@@ -164,6 +164,7 @@ moments = st.lists(
 
 @settings(max_examples=400, deadline=None)
 @given(runs=lives(), moments=moments)
+@example(runs=[Run(1, T0, T0, T0)], moments=[(0, None), (0, (0, 1))])  # in this very second
 def test_after_any_runs_the_cache_says_what_a_fresh_run_says(runs, moments):
     with memory() as cache:
         for when, span in moments:

@@ -192,7 +192,7 @@ class Cache:
                 if isinstance(row, BadRow):
                     bad.append(row)
                 elif row.start is not None:
-                    settled = row.final and row.end is not None and row.end <= seen - margin
+                    settled = row.end is not None and row.end <= seen - margin
                     kind = (row.account, row.user, row.state, encode(row.alloc_tres))
                     number = known.setdefault(kind, len(known))
                     yield (

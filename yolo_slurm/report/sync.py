@@ -24,7 +24,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Final, Protocol, TypeVar
 
 from yolo_slurm.report.cache import Cache
-from yolo_slurm.report.coverage import Span, missing, union
+from yolo_slurm.report.coverage import missing, union
 from yolo_slurm.report.window import Window
 from yolo_slurm.slurm.client import Attempt, BadRow
 
