@@ -20,7 +20,7 @@ yolo-slurm budget grant demo 2 --reason 'first training'
 
 as_user yolo-train sample-data "$here/parts" --images 16 --size 96 >/dev/null
 training=(data="$here/parts/data.yaml" model=yolov8n.yaml epochs=2 imgsz=64 batch=8 workers=0
-    plots=False amp=False)
+    plots=False amp=False project="$here/runs")
 say "yolo-sbatch --tokens 0.5 --gpus a100:1 --wait -- ${training[*]}   # as $user"
 as_user yolo-sbatch --tokens 0.5 --gpus a100:1 --wait --output="$here/job.log" -- "${training[@]}" |
     tee submitted || {

@@ -36,7 +36,7 @@ def yolo_train(cwd: Path, *arguments: str, **environ: str) -> subprocess.Complet
     (cwd / "tmp").mkdir(exist_ok=True)
     job = {
         "PATH": os.environ["PATH"],
-        "HOME": "/nonexistent",
+        "HOME": "/proc/nonexistent",
         "TMPDIR": str(cwd / "tmp"),
         "SLURM_JOB_ID": "7",
         "SLURM_CPUS_PER_TASK": "2",
