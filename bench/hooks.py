@@ -1,8 +1,9 @@
 """What the hooks cost a cluster: jobs a second, and whether freed nodes are used at once.
 
 Three clusters side by side, one after the other in turns: without hooks, with
-hooks, with hooks and settler. An array of trivial jobs gives the jobs/s; a job
-that waits behind another on an exclusive node gives the gap between them.
+hooks, with hooks and settler. An array of trivial jobs, one CPU or one GPU
+each, gives the jobs/s; a job that waits behind another on an exclusive node
+gives the gap between them.
 Run: .venv/bin/python bench/hooks.py [TURNS]
 """
 
@@ -19,12 +20,11 @@ from private import Private, cluster
 JOBS = 200
 
 
-def jobs_per_second(place: Private) -> float:
+def jobs_per_second(place: Private, *words: str) -> float:
     """Return the jobs/s of an array, from its submission to its last end."""
+    array = [f"--array=1-{JOBS}", "--output=/dev/null", "--wrap=true"]
     start = time.perf_counter()
-    place.run(
-        "sbatch", "--parsable", "--time=1", f"--array=1-{JOBS}", "--output=/dev/null", "--wrap=true"
-    )
+    place.run("sbatch", "--parsable", "--time=1", *words, *array)
     while place.run("squeue", "--noheader", "--format=%i").strip():
         time.sleep(0.05)
     return JOBS / (time.perf_counter() - start)
@@ -55,29 +55,33 @@ def main(turns: int) -> dict[str, object]:
         "hooks": ("--no-service",),
         "hooks_and_settler": (),
     }
-    speed: dict[str, list[float]] = {kind: [] for kind in kinds}
+    arrays: dict[str, tuple[str, ...]] = {"cpu_array": (), "gpu_array": ("--gpus=1",)}
+    speed: dict[str, dict[str, list[float]]] = {
+        array: {kind: [] for kind in kinds} for array in arrays
+    }
     gaps: dict[str, list[int]] = {kind: [] for kind in kinds}
     with ExitStack() as stack:
         places = {kind: stack.enter_context(cluster(*options)) for kind, options in kinds.items()}
         for turn in range(turns + 1):
-            for kind, place in places.items():
-                rate = jobs_per_second(place)
-                if turn:
-                    speed[kind].append(rate)
+            for array, words in arrays.items():
+                for kind, place in places.items():
+                    rate = jobs_per_second(place, *words)
+                    if turn:  # the first turn warms up
+                        speed[array][kind].append(rate)
         for _ in range(turns):
             for kind, place in places.items():
                 gaps[kind].append(gap(place))
-    base = speed["without"]
-    result: dict[str, object] = {
-        kind: {
-            "jobs_per_s": round(statistics.median(rates), 2),
-            "ratio": round(statistics.median(a / b for a, b in zip(rates, base, strict=True)), 3),
-            "ratios": [round(a / b, 3) for a, b in zip(rates, base, strict=True)],
-            "gap_s": sorted(gaps[kind]),
-        }
-        for kind, rates in speed.items()
-    }
-    print(json.dumps({"hooks": {**result, "bar": 0.95}}, indent=2))
+    result: dict[str, object] = {"bar": 0.95, "gap_s": gaps}
+    for array, rates in speed.items():
+        base = rates["without"]
+        for kind, found in rates.items():
+            ratios = [a / b for a, b in zip(found, base, strict=True)]
+            result[f"{array}/{kind}"] = {
+                "jobs_per_s": round(statistics.median(found), 1),
+                "ratio": round(statistics.median(ratios), 2),
+                "ratios": [round(ratio, 2) for ratio in ratios],
+            }
+    print(json.dumps({"hooks": result}, indent=2))
     return result
 
 

@@ -101,6 +101,11 @@ def test_a_directory_that_others_cannot_enter(tmp_path: Path) -> None:
         prerequisites.require_reachable(Layout(tmp_path / "closed" / "c"))
 
 
+def test_a_directory_below_one_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no such directory"):
+        prerequisites.require_reachable(Layout(tmp_path / "none" / "c"))
+
+
 SPEC = Spec(parse_nodes("t4:1x1"), ("demo",), ("root",), slurm_conf="KillWait=9\n")
 
 

@@ -9,7 +9,7 @@ from typing import Final
 from yolo_slurm.devcluster.layout import Layout, Spec
 from yolo_slurm.errors import InputError
 
-_CPUS_PER_GPU: Final = 8
+_CPUS_PER_GPU: Final = 2
 _MEMORY_MB: Final = 65536
 _HOOK_SPOOL: Final = "spool=/var/spool/yolo-slurm"
 # Lines of slurm.conf that stand once for each name, not once for the file.

@@ -92,7 +92,9 @@ def munge_user() -> str:
 
 
 def require_reachable(layout: Layout) -> None:
-    """Raises InputError when other users could not enter the cluster's directory."""
+    """Raises InputError when the cluster's directory cannot be made, or entered by others."""
+    if not layout.root.parent.is_dir():
+        raise InputError(f"--dir: {layout.root.parent}: no such directory")
     closed = _closed(layout.root.parent)
     if closed is not None:
         raise InputError(

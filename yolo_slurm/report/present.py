@@ -48,7 +48,7 @@ def as_csv(usage: Usage) -> str:
 
 
 def as_table(usage: Usage) -> tuple[list[str], list[list[str]]]:
-    """Return the heads and the rows of a table, the total last; hours and tokens to 2 decimals."""
+    """Return the heads and the rows of a table, the total last; hours and tokens to 4 decimals."""
     names = [each.value for each in usage.question.by]
     rows = [[*key, *_cells(group)] for key, group in usage.groups.sorted()]
     total = ["total", *([""] * (len(names) - 1)), *_cells(usage.groups.total)]
@@ -56,13 +56,13 @@ def as_table(usage: Usage) -> tuple[list[str], list[list[str]]]:
 
 
 def _cells(group: Sum) -> list[str]:
-    amount = _two_decimals(group)
+    amount = _four_decimals(group)
     return [str(group.jobs), str(group.attempts), amount, amount]
 
 
-def _two_decimals(group: Sum) -> str:
-    whole, _, rest = format_tokens(group.units, 2).partition(".")
-    return f"{whole}.{rest:0<2}"
+def _four_decimals(group: Sum) -> str:
+    whole, _, rest = format_tokens(group.units, 4).partition(".")
+    return f"{whole}.{rest:0<4}"
 
 
 def remarks(usage: Usage) -> list[str]:
