@@ -1,12 +1,10 @@
 """The errors that a command turns into one line and an exit code."""
 
-from typing import ClassVar
-
 
 class YoloSlurmError(Exception):
     """An error with a message for the user: what happened, to what, and what to do."""
 
-    exit_code: ClassVar[int] = 1
+    exit_code: int = 1
 
 
 class RefusedError(YoloSlurmError):
@@ -31,3 +29,11 @@ class BooksError(YoloSlurmError):
     """The books do not balance."""
 
     exit_code = 4
+
+
+class StoppedError(YoloSlurmError):
+    """A signal ended the command; exits with 128 + its number, as a shell tells it."""
+
+    def __init__(self, number: int, message: str) -> None:
+        super().__init__(message)
+        self.exit_code = 128 + number

@@ -16,7 +16,7 @@ from typing import Annotated, Any, Final, Literal, TypeVar
 
 import msgspec
 
-from yolo_slurm.errors import InputError
+from yolo_slurm.errors import InputError, RefusedError
 
 DEFAULT_PATH: Final = Path("/etc/yolo-slurm/policy.toml")
 POLICY_VARIABLE: Final = "YOLO_SLURM_POLICY"
@@ -124,8 +124,17 @@ def load_policy(path: Path, *, required: bool = False) -> Policy:
 
 
 def load_site(policy: Path) -> Site:
-    """Return site.toml, which lies beside the *policy*. Raises InputError."""
+    """Return site.toml, which lies beside the *policy*. Raises InputError, RefusedError."""
     path = policy.with_name("site.toml")
+    try:
+        path.open("rb").close()
+    except PermissionError:
+        raise RefusedError(
+            f"{path} is for root and SlurmUser on the controller alone; "
+            "`yolo-slurm balance` shows a project's available tokens to anyone"
+        ) from None
+    except OSError:
+        pass  # the reader below says what is wrong, or takes the defaults
     return _convert(_read(path, required=False), Site, path)
 
 
@@ -146,6 +155,8 @@ def _read(path: Path, *, required: bool) -> dict[str, Any]:
         raise InputError(f"{path}: byte {error.start} is not UTF-8") from None
     except OSError as error:
         raise InputError(f"{path}: {error.strerror}") from None
+    except RecursionError:
+        raise InputError(f"{path}: nested too deeply") from None
     except tomllib.TOMLDecodeError as error:
         raise InputError(f"{path}: not TOML: {error}") from None
 

@@ -10,7 +10,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
@@ -27,6 +27,7 @@ YOLO_SLURM = (str(interpreter()), "-P", "-m", "yolo_slurm")
 class StoppedDaemon:
     """What a daemon was run as."""
 
+    name: str
     argv: Sequence[str]
     env: Mapping[str, str]
     uid: int
@@ -39,6 +40,7 @@ class Cluster:
 
     dir: Path
     env: Mapping[str, str]
+    restarted: dict[str, int] = field(default_factory=dict)
 
     def run(
         self,
@@ -70,7 +72,9 @@ class Cluster:
         return done
 
     def pid(self, name: str) -> int:
-        """Return the process id of a daemon, as `devcluster status` tells it."""
+        """Return the process id of a daemon, as `devcluster status` or our own restart tells it."""
+        if name in self.restarted:
+            return self.restarted[name]
         done = self.run([*YOLO_SLURM, "devcluster", "status", "--json", "--dir", str(self.dir)])
         return next(d["pid"] for d in json.loads(done.stdout)["daemons"] if d["name"] == name)
 
@@ -79,6 +83,7 @@ class Cluster:
         process = Path("/proc", str(self.pid(name)))
         status = process.stat()
         stopped = StoppedDaemon(
+            name,
             process.joinpath("cmdline").read_text().split("\0")[:-1],
             dict(
                 pair.split("=", 1)
@@ -98,7 +103,7 @@ class Cluster:
     def start(self, daemon: StoppedDaemon) -> None:
         """Start again what `stop` ended."""
         log = self.dir.joinpath("restarted.log").open("ab")
-        subprocess.Popen(
+        process = subprocess.Popen(
             daemon.argv,
             env=daemon.env,
             user=daemon.uid,
@@ -109,6 +114,7 @@ class Cluster:
             stderr=log,
             start_new_session=True,
         )
+        self.restarted[daemon.name] = process.pid
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -456,3 +456,14 @@ class TestRefusals:
         assert done.returncode == 2
         assert told in done.stderr
         assert done.stderr.count("\n") == 1
+
+
+def test_a_link_is_no_directory_for_a_cluster(host: None, tmp_path: Path) -> None:
+    """Root would follow a link that another user laid in /tmp."""
+    target = tmp_path / "target"
+    target.mkdir(mode=0o700)
+    (tmp_path / "link").symlink_to(target)
+    done = devcluster("up", "--dir", str(tmp_path / "link"))
+    assert done.returncode == 2
+    assert "symbolic link" in done.stderr
+    assert target.stat().st_mode & 0o777 == 0o700

@@ -6,6 +6,7 @@ import json
 import re
 import shutil
 import time
+from pathlib import Path
 
 import pytest
 
@@ -196,3 +197,48 @@ def test_completion_knows_the_options(cluster):
          "yolo-slurm"],
     )  # fmt: skip
     assert "budget" in done.stdout
+
+
+def test_a_signal_leaves_no_sbatch_behind(cluster, folder):
+    fake = folder / "sbatch"
+    fake.write_text(f"#!/bin/bash\necho $$ >{folder}/pid\nexec sleep 60\n")
+    fake.chmod(0o755)
+    (folder / "job.sh").write_text(JOB)
+    path = f"{folder}:{cluster.env['PATH']}"
+    line = (
+        f"yolo-sbatch -t 1 {folder}/job.sh & until [ -s {folder}/pid ]; do sleep 0.05; done; "
+        'kill -TERM $!; wait $!; echo "code $?"'
+    )
+    done = cluster.run(["env", f"PATH={path}", "bash", "-c", line], user="nobody")
+    assert "code 143" in done.stdout
+    assert "no job of this submission" in done.stderr
+    assert not Path("/proc", (folder / "pid").read_text().strip()).exists()
+
+
+@pytest.mark.parametrize(
+    "words", [["yolo-slurm"], ["yolo-slurm", "usage"], ["yolo-slurm", "balance"]]
+)
+def test_a_full_disk_behind_stdout_is_one_line(cluster, words):
+    line = " ".join(words) + " >/dev/full"
+    done = cluster.run(["bash", "-c", line], user="nobody", check=False)
+    assert done.returncode == 3
+    assert done.stderr.count("\n") == 1
+    assert "No space left" in done.stderr
+
+
+def test_a_job_whose_id_cannot_be_printed_is_told_on_stderr(cluster):
+    line = "yolo-sbatch --hold -t 1 --wrap=true >/dev/full"
+    done = cluster.run(["bash", "-c", line], user="nobody", check=False)
+    assert done.returncode == 0
+    found = re.search(r"job (\d+) was submitted", done.stderr)
+    assert found
+    cluster.run(["scancel", found[1]])
+
+
+def test_a_user_without_a_name_gets_no_traceback(cluster):
+    for words in (["yolo-slurm"], ["yolo-slurm", "balance"]):
+        done = cluster.run(
+            ["setpriv", "--reuid=54321", "--regid=54321", "--clear-groups", *words], check=False
+        )
+        assert "Traceback" not in done.stderr
+        assert done.returncode in {0, 1, 2, 3}

@@ -84,9 +84,9 @@ def by_hand(cluster) -> tuple[int, int]:
         for line in done.stdout.splitlines()
         if line.split("|")[0] not in {"None", "Unknown", ""}
     ]
-    gpus = [dict(item.split("=") for item in tres.split(",")) for _, _, tres in ran]
+    gpus = [dict(item.split("=") for item in tres.split(",") if item) for _, _, tres in ran]
     return sum(
-        int(elapsed) * int(held["gres/gpu"])
+        int(elapsed) * int(held.get("gres/gpu", 0))
         for (_, elapsed, _), held in zip(ran, gpus, strict=True)
     ), len(ran)
 

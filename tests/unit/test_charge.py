@@ -112,6 +112,7 @@ def test_a_row_that_cannot_be_read_costs_no_other():
         ("SUSPENDED", "5", "Unknown", "gres/gpu=1", Open),
         ("COMPLETED", "5", "9", "gres/shard=2", Unknown),
         ("CANCELLED by 7", "5", "9", "gres/gpu=2", Cost),
+        ("COMPLETED", "5", "9", "", Unknown),
     ],
 )
 def test_kinds(state, start, end, tres, kind):
@@ -143,3 +144,8 @@ def test_in_any_order_and_any_number_of_rounds_the_sum_is_the_same(rows, random)
             settle_rows(Path(name), part)
         _, units = settle_rows(Path(name), attempts)
     assert units == sum(elapsed * gpus for *_, elapsed, gpus in rows) * UNITS_PER_GPU_SECOND
+
+
+def test_a_job_that_failed_at_its_start_costs_nothing_for_sure():
+    (row,), _ = parse_attempts("c|1|1|1|5|5|0|FAILED||p|u|gpu|normal")
+    assert charge_of(row) == Cost(0, 0)

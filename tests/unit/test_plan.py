@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
+import threading
 
 import pytest
 from hypothesis import given
@@ -73,6 +75,7 @@ def test_a_time_in_the_script_gives_way_to_tokens_on_the_command_line():
         (["--tokens=0.03", "--gpus=2"], "0.0334"),
         (["--tokens=1"], "add --gpus"),
         (["--tokens=1", "--exclusive"], "--exclusive"),
+        (["--tokens=1", "--gpus=1", "--exclusive"], "--exclusive"),
         (["--tokens=1", "--gpus-per-task=1", "-N2-3", "--gpus-per-socket=1"], None),
         (["--tokens=1", "--gres=gpu:1", "-n4"], "--nodes"),
         (["--tokens=1", "--gpus-per-socket=1"], "sockets"),
@@ -218,3 +221,51 @@ def test_a_script_that_is_none_is_an_error(tmp_path):
     bad.write_text("echo\n")
     with pytest.raises(InputError, match="#!"):
         plan(str(bad))
+
+
+def test_an_exclusive_jobs_cost_is_unknown_whatever_gpus_it_asks_for():
+    """Slurm gives it, and charges it for, all the GPUs of its nodes."""
+    found = plan("--gpus=1", "--exclusive", "-t", "60")
+    assert found.units is None
+    assert "--exclusive" in found.notes[0]
+    assert plan("--gpus=1", "--exclusive=user", "-t", "60").units == parse_tokens("1")
+
+
+def test_a_type_without_a_number_is_one():
+    assert plan("--gpus=a100", "-t", "60").units == parse_tokens("1")
+
+
+@pytest.mark.parametrize("text", ["9" * 56, "-1", "a100:", ":2", "a100:x", ""])
+def test_a_number_of_gpus_that_is_none_is_an_error(text):
+    with pytest.raises(InputError, match="--gpus"):
+        plan(f"--gpus={text}", "-t", "60")
+
+
+def test_a_time_that_is_no_number_is_not_said_to_be_missing():
+    (note,) = plan("--gpus=1", "--time=UNLIMITED").notes
+    assert "UNLIMITED" in note
+    assert "no time limit is given" not in note
+
+
+@pytest.mark.parametrize("fraction", [float("nan"), 0.0, -1.0, 1.01, float("inf")])
+def test_a_share_of_memory_that_is_none_is_an_error(fraction):
+    command = parse(["--", "data=a"], OWN_OPTIONS)
+    with pytest.raises(InputError, match="--mem-fraction"):
+        prepare(command, TemplateOptions(None, fraction), Policy(), {}, lambda: b"")
+
+
+def test_a_script_from_a_pipe_is_read_once_and_sent(tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=pipe.write_bytes, args=(JOB,))
+    writer.start()
+    found = prepared("--gpus=1", str(pipe))
+    writer.join()
+    assert found.plan.script == JOB
+    assert found.plan.argv[2:] == ("--gpus=1",)
+
+
+def test_a_script_that_is_a_folder_or_a_device_is_an_error(tmp_path):
+    for name in (str(tmp_path), "/dev/zero"):
+        with pytest.raises(InputError, match="not a file"):
+            plan(name)

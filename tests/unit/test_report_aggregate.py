@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from yolo_slurm.report.aggregate import By, Groups, Question, Sum, aggregate
 from yolo_slurm.report.buckets import Unit, cut, parts
 from yolo_slurm.report.cache import Cache
-from yolo_slurm.report.held import decode, encode
+from yolo_slurm.report.held import decode, held_of
 from yolo_slurm.report.window import Window
 from yolo_slurm.slurm.client import Attempt, AttemptKey
 from yolo_slurm.slurm.commands import parse_attempt
@@ -222,7 +222,7 @@ def slow_sums(rows, by, window) -> tuple[dict, Sum]:
     for each in sorted(rows, key=lambda one: one.key):
         end = each.end if each.end is not None else max(NOW, each.start + each.elapsed)
         for label, seconds in parts(each.start, end, each.elapsed, cut(window, unit, UTC)):
-            held = decode(encode(each.alloc_tres))
+            held = decode(held_of(each))
             unknown = "shard" if "shard" in each.alloc_tres else "unknown"
             for kind, count in held or ((unknown, 0),):
                 names = {

@@ -103,7 +103,7 @@ def test_a_table_ends_with_the_total():
     heads, rows = present.as_table(USAGE)
     assert heads == ["project", "type", "jobs", "attempts", "GPU-hours", "tokens"]
     assert rows[1] == ["vision", "a100", "1", "1", "2.0000", "2.0000"]
-    assert rows[-1] == ["total", "", "3", "4", "3.0000", "3.0000"]
+    assert rows[-1] == ["total", "", "3", "4", "3.0003", "3.0003"]
 
 
 def test_what_the_numbers_do_not_say_is_said():

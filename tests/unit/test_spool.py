@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from yolo_slurm.errors import UnavailableError
-from yolo_slurm.settle.spool import Event, EventKind, is_answered, read_spool
+from yolo_slurm.settle.spool import Event, EventKind, is_answered, read_spool, remove
 from yolo_slurm.slurm.commands import parse_attempts
 
 
@@ -171,3 +171,17 @@ def test_the_nodes_epilog_never_drains_a_node(tmp_path):
     epilog = resources.files("yolo_slurm.spank_hooks").joinpath("node_epilog.sh")
     done = subprocess.run(["/bin/sh", str(epilog)], env={}, cwd=tmp_path, check=False)
     assert done.returncode == 0
+
+
+def test_what_is_named_like_an_event_and_is_no_file_is_left_alone(tmp_path):
+    (tmp_path / "1.13.0.5").mkdir()
+    (tmp_path / "2.17.0.8").symlink_to("2.17.0.8")
+    (tmp_path / "2.18.0.8").symlink_to("/etc/passwd")
+    (tmp_path / "2.19.0.8").touch()
+    assert [event.job_id for event in read_spool(tmp_path)] == [19]
+
+
+def test_a_file_that_cannot_be_removed_is_one_line(tmp_path):
+    (tmp_path / "2.19.0.8").mkdir()
+    with pytest.raises(UnavailableError, match="cannot be removed"):
+        remove([Event(tmp_path / "2.19.0.8", EventKind.END, 19, 1)])

@@ -155,3 +155,34 @@ def test_the_gateways_errors_tell_command_code_and_stderr(place):
         run(["slow"], timeout=0.2)
     with pytest.raises(CommandMissingError):
         run(["none"], timeout=1)
+
+
+def test_a_signal_ends_sbatch_and_tells_what_became_of_the_job(place):
+    """It leads a session of its own, so that no Ctrl-C of the terminal reaches it."""
+    program(place, "sbatch", f"echo $$ >{place}/pid; exec /bin/sleep 60")
+    running = submit()
+    while not (place / "pid").exists() or not (place / "pid").read_text():
+        time.sleep(0.01)
+    assert running.abandon() is None
+    assert not Path("/proc", (place / "pid").read_text().strip()).exists()
+
+
+def test_a_job_that_was_submitted_before_the_signal_is_found(place):
+    program(
+        place,
+        "sbatch",
+        f'printf "79|%s|%s|\\n" $$ {int(time.time())} >{place}/new; '
+        f"/bin/mv {place}/new {place}/jobs; exec /bin/sleep 60",
+    )
+    running = submit()
+    while not (place / "jobs").read_text():
+        time.sleep(0.01)
+    found = running.abandon()
+    assert found is not None
+    assert found.job == 79
+
+
+def test_many_digits_are_no_job(place):
+    program(place, "sbatch", "printf '9%.0s' {1..6000}; echo")
+    with pytest.raises(UnavailableError):
+        submit().job()

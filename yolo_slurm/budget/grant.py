@@ -18,6 +18,12 @@ def check_project(project: str, limits: Limits) -> None:
             f"project {project!r} is not a Slurm account; the accounts are: "
             f"{', '.join(names) or 'none'}; make it with: sacctmgr add account {project!r}"
         )
+    below = sorted({r.account for r in known.records if not r.user and r.parent == project})
+    if below:
+        raise InputError(
+            f"project {project!r} has accounts below it ({', '.join(below)}), whose usage its "
+            "books do not hold yet: grant to each of them"
+        )
 
 
 def grant(ledger: Ledger, project: str, units: Units, *, by: str, reason: str, now: int) -> int:
@@ -29,8 +35,8 @@ def grant(ledger: Ledger, project: str, units: Units, *, by: str, reason: str, n
     """
     if not reason.strip():
         raise InputError("--reason is empty: say what the tokens are for")
-    if "\n" in reason or "\0" in reason or len(reason) > 1000:
-        raise InputError("--reason: expected one line of at most 1000 characters")
+    if not reason.isprintable() or len(reason) > 1000:
+        raise InputError("--reason: expected one line of at most 1000 printable characters")
     with ledger.transaction() as connection:
         account = entries.accounts(connection).get(project)
         if account is not None and not account.managed and account.units:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import pwd
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,6 +13,7 @@ from yolo_slurm.report.balance import Available, balances
 from yolo_slurm.report.mine import advice, live
 from yolo_slurm.slurm.client import QueuedJob
 from yolo_slurm.slurm.commands import CommandJobs, CommandLimits
+from yolo_slurm.slurm.identity import user_name
 from yolo_slurm.tokens import format_tokens
 
 
@@ -27,7 +26,7 @@ def balance(projects: tuple[str, ...], as_json: bool) -> None:
     As slurmctld holds it, so for anyone and without the ledger: what the
     limit leaves after usage and after what running jobs may still use.
     """
-    user = pwd.getpwuid(os.getuid()).pw_name
+    user = user_name()
     found = balances(CommandLimits().associations(user=user), user, projects)
     if as_json:
         click.echo(json.dumps([_available_json(each) for each in found]))
@@ -39,7 +38,7 @@ def balance(projects: tuple[str, ...], as_json: bool) -> None:
 
 def overview(as_json: bool) -> None:
     """Print my projects, my jobs, and what to do next."""
-    user = pwd.getpwuid(os.getuid()).pw_name
+    user = user_name()
     projects = balances(CommandLimits().associations(user=user), user)
     jobs = live(CommandJobs().queued(user=user))
     lines = advice(projects, jobs)

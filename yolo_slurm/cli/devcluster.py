@@ -73,7 +73,7 @@ def _cluster_options(command: _F) -> _F:
             groups=layouts.parse_nodes(nodes),
             projects=layouts.parse_names(projects, "--projects"),
             users=layouts.parse_names(users, "--users"),
-            slurm_conf=slurm_conf.read_text(encoding="utf-8") if slurm_conf else "",
+            slurm_conf=layouts.read_lines(slurm_conf) if slurm_conf else "",
             hooks=not no_hooks,
             service=not no_service,
         )

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import importlib
+import os
 from typing import Final
 
 import click
 
 from yolo_slurm import __version__
-from yolo_slurm.errors import YoloSlurmError
+from yolo_slurm.errors import UnavailableError, YoloSlurmError
 
 # name -> (module:attribute, one line for the list of commands)
 _COMMANDS: Final[dict[str, tuple[str, str]]] = {
@@ -74,3 +75,15 @@ def run(command: click.Command, name: str) -> None:
     except YoloSlurmError as error:
         click.echo(f"{name}: {error}", err=True)
         raise SystemExit(error.exit_code) from None
+    except OSError as error:
+        drop_output()
+        where = f"{error.filename}: " if error.filename else "output: "
+        click.echo(f"{name}: {where}{error.strerror or error}", err=True)
+        raise SystemExit(UnavailableError.exit_code) from None
+
+
+def drop_output() -> None:
+    """Let nothing more be written to stdout, which failed: Python would try again at its exit."""
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, 1)
+    os.close(null)

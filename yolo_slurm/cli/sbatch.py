@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import json
 import os
-import pwd
 import shlex
+import signal
 from collections.abc import Sequence
 from typing import Any, Final
 
 import click
 
 from yolo_slurm import __version__
-from yolo_slurm.cli.main import run
-from yolo_slurm.errors import UnavailableError, YoloSlurmError
+from yolo_slurm.cli.main import drop_output, run
+from yolo_slurm.errors import StoppedError, UnavailableError, YoloSlurmError
 from yolo_slurm.policy import load_policy, policy_path
 from yolo_slurm.slurm.commands import CommandLimits
+from yolo_slurm.slurm.identity import user_name
+from yolo_slurm.slurm.submission import StopSignal
 from yolo_slurm.submit.describe import cost_words, plan_json
 from yolo_slurm.submit.options import CommandLine, parse
 from yolo_slurm.submit.plan import OWN_OPTIONS, Plan
@@ -122,7 +124,7 @@ def sbatch(
             return
         code = _submit(prepared.plan, parsable=parsable, as_json=as_json)
     except YoloSlurmError as error:
-        if not waits:
+        if not waits or isinstance(error, StoppedError):
             raise
         click.echo(f"yolo-sbatch: {error}", err=True)
         code = _OUR_FAULT
@@ -130,14 +132,26 @@ def sbatch(
 
 
 def _submit(plan: Plan, *, parsable: bool, as_json: bool) -> int:
-    user = pwd.getpwuid(os.getuid()).pw_name
+    user = user_name()
     outcome = send(plan, CommandLimits(), user, timeout=_timeout())
-    _print_sent(outcome, plan, parsable=parsable, as_json=as_json)
+    try:
+        _print_sent(outcome, plan, parsable=parsable, as_json=as_json)
+    except OSError as error:
+        drop_output()
+        job = outcome.sent.job
+        number = job.job if job else "none"
+        click.echo(f"yolo-sbatch: job {number} was submitted; stdout: {error.strerror}", err=True)
     if not plan.wait:
         return outcome.sent.exit_code
     if outcome.sent.found_again:
         raise UnavailableError("sbatch's answer was lost, so the job is not waited for")
-    return outcome.submission.finish()
+    try:
+        return outcome.submission.finish()
+    except StopSignal as signal_:
+        number = outcome.sent.job.job if outcome.sent.job else 0
+        raise StoppedError(
+            signal_.number, f"stopped; job {number} goes on: scancel {number} ends it"
+        ) from None
 
 
 def _timeout() -> float:
@@ -186,6 +200,15 @@ def _print_dry_run(prepared: Prepared, as_json: bool) -> None:
     click.echo(line.encode("utf-8", "surrogateescape") + b"\n\n" + prepared.script, nl=False)
 
 
+def _stop(number: int, _frame: object) -> None:
+    raise StopSignal(number)
+
+
 def main() -> None:
-    """Run ``yolo-sbatch``."""
-    run(sbatch, "yolo-sbatch")
+    """Run ``yolo-sbatch``; a signal ends its sbatch too, which leads a session of its own."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, _stop)
+    try:
+        run(sbatch, "yolo-sbatch")
+    except StopSignal as stop:
+        raise SystemExit(128 + stop.number) from None

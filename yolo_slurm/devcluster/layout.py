@@ -195,12 +195,24 @@ def parse_names(text: str, option: str) -> tuple[str, ...]:
     return names
 
 
+def read_lines(path: Path) -> str:
+    """Return the lines for the end of slurm.conf in *path*. Raises InputError."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        raise InputError(f"--slurm-conf: {path} is not UTF-8 text") from None
+    except OSError as error:
+        raise InputError(f"--slurm-conf: {path}: {error.strerror}") from None
+
+
 def parse_directory(path: Path) -> Layout:
     """The layout in *path*, made absolute.
 
     Raises:
         InputError: the path cannot stand in slurm.conf or in a socket's address.
     """
+    if path.expanduser().is_symlink():
+        raise InputError(f"--dir: {path} is a symbolic link: name the directory itself")
     root = path.expanduser().resolve()
     if _PATH.fullmatch(str(root)) is None or "//" in str(root):
         raise InputError(f"--dir: {str(root)!r}: letters, digits and _./+@- only, please")

@@ -236,18 +236,27 @@ def _clean(layout: Layout, *, remove: bool) -> None:
     """
     if not layout.root.exists():
         return
-    fd = state.lock(layout, _STOP_PATIENCE)
+    fd = state.lock(layout, _STOP_PATIENCE if _supervised(layout) else 1)
     if fd is None:
         sweep(layout)
         fd = state.lock(layout, 1)
-    if fd is None:
+    # Any user of the host can lock a directory that he can read; only a
+    # supervisor that lives is a reason to stop.
+    if fd is None and _supervised(layout):
         raise UnavailableError(f"{layout.root} is still locked after {_STOP_PATIENCE:.0f} s")
     try:
         sweep(layout)
         if remove:
             state.remove(layout)
     finally:
-        os.close(fd)
+        if fd is not None:
+            os.close(fd)
+
+
+def _supervised(layout: Layout) -> bool:
+    """Whether the supervisor that the directory tells of is alive."""
+    found = state.read_state(layout)
+    return found is not None and found.supervisor.alive
 
 
 def _stop_supervisor(layout: Layout) -> None:
@@ -256,6 +265,8 @@ def _stop_supervisor(layout: Layout) -> None:
     asked = False
     while state.is_running(layout) and time.monotonic() < deadline:
         current = state.read_state(layout)
+        if current is not None and not current.supervisor.alive:
+            return  # whoever holds the lock is not ours
         if not asked and current is not None and current.supervisor.alive:
             kill([current.supervisor.pid], signal.SIGTERM)
             asked = True

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from yolo_slurm.report.coverage import Span, union
-from yolo_slurm.report.held import encode
+from yolo_slurm.report.held import held_of
 from yolo_slurm.slurm.client import Attempt, AttemptKey, BadRow
 
 SCHEMA: Final = 1
@@ -193,7 +193,7 @@ class Cache:
                     bad.append(row)
                 elif row.start is not None:
                     settled = row.end is not None and row.end <= seen - margin
-                    kind = (row.account, row.user, row.state, encode(row.alloc_tres))
+                    kind = (row.account, row.user, row.state, held_of(row))
                     number = known.setdefault(kind, len(known))
                     yield (
                         *row.key, row.start, row.end, row.elapsed, number, not settled, seen,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Final
 
+from yolo_slurm.slurm.client import Attempt
 from yolo_slurm.slurm.text import parse_tres
 
 UNTYPED: Final = "untyped"
@@ -31,6 +32,13 @@ def encode(alloc_tres: str) -> str:
     typed = sorted((gpus.by_type or {}).items())
     untyped = gpus.total - sum(count for _, count in typed)
     return ",".join(f"{kind}={count}" for kind, count in [*typed, ("", untyped)] if count)
+
+
+def held_of(attempt: Attempt) -> str:
+    """Return `encode` of what *attempt* held; nothing where it failed at its start."""
+    if attempt.final and not attempt.elapsed and not attempt.alloc_tres:
+        return ""
+    return encode(attempt.alloc_tres)
 
 
 @lru_cache(maxsize=4096)

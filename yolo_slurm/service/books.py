@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import pwd
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -13,6 +11,7 @@ from yolo_slurm.ledger.store import Ledger, become_owner, open_ledger
 from yolo_slurm.policy import Policy, Site, load_policy, load_site, policy_path
 from yolo_slurm.slurm.client import Jobs, Limits
 from yolo_slurm.slurm.commands import CommandJobs, CommandLimits
+from yolo_slurm.slurm.identity import user_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +49,6 @@ def open_controller() -> Controller:
     path = policy_path()
     policy = load_policy(path)
     site = load_site(path)
-    by = pwd.getpwuid(os.getuid()).pw_name
+    by = user_name()
     become_owner(site.ledger.url)
     return Controller(policy, site, CommandJobs(), CommandLimits(), by)

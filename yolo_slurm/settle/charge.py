@@ -51,6 +51,8 @@ def charge_of(attempt: Attempt) -> Charge:
         return Open()
     if attempt.start is None:
         return NeverRan()
+    if attempt.elapsed == 0:
+        return Cost(0, 0)  # it failed at its start: whatever it held, it cost nothing
     gpus = parse_tres(attempt.alloc_tres)
     if gpus.total is None:
         return Unknown("sacct has no allocation for it")

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import IntEnum
 from pathlib import Path
@@ -42,13 +44,14 @@ def read_spool(directory: Path) -> list[Event]:
     """
     events: list[Event] = []
     try:
-        for path in directory.iterdir():
-            if found := _NAME.fullmatch(path.name):
-                try:
-                    at = int(path.stat().st_mtime)
-                except FileNotFoundError:
-                    continue
-                events.append(Event(path, EventKind(int(found[1])), int(found[2]), at))
+        with os.scandir(directory) as entries:
+            for entry in entries:
+                found = _NAME.fullmatch(entry.name)
+                if found and entry.is_file(follow_symlinks=False):
+                    with suppress(FileNotFoundError):
+                        at = int(entry.stat(follow_symlinks=False).st_mtime)
+                        kind = EventKind(int(found[1]))
+                        events.append(Event(Path(entry.path), kind, int(found[2]), at))
     except OSError as error:
         raise UnavailableError(f"the spool {directory} cannot be read: {error.strerror}") from None
     return sorted(events, key=lambda event: (event.at, event.path.name))
@@ -75,6 +78,15 @@ def is_answered(event: Event, attempts: Iterable[Attempt]) -> bool:
 
 
 def remove(events: Iterable[Event]) -> None:
-    """Remove the files of *events*, which are in the books now."""
+    """Remove the files of *events*, which are in the books now.
+
+    Raises UnavailableError where one cannot be removed; it is read again then,
+    and changes nothing.
+    """
     for event in events:
-        event.path.unlink(missing_ok=True)
+        try:
+            event.path.unlink(missing_ok=True)
+        except OSError as error:
+            raise UnavailableError(
+                f"the spool's file {event.path} cannot be removed: {error.strerror}"
+            ) from None

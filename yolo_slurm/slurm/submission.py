@@ -36,6 +36,14 @@ _NO_ANSWER: Final = (
 _LOOK_UPS: Final = 5
 
 
+class StopSignal(BaseException):
+    """A signal that should end this process came; raised by its handler."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.number = number
+
+
 class Sent(msgspec.Struct, frozen=True):
     """A submission that slurmctld took. job is None for ``--test-only``, which makes none.
 
@@ -120,8 +128,9 @@ class Submission:
             problem = str(error)
         lost = code is None or any(text in said for text in _NO_ANSWER)
         if not lost and code != 0:
-            raise RefusedError(f"sbatch refused the job (exit code {code}); its reason is above")
-        found = self._look_up()
+            how = f"exit code {code}" if code is None or code >= 0 else f"killed by signal {-code}"
+            raise RefusedError(f"sbatch submitted no job ({how}); its reason is above")
+        found = self._look_up(_LOOK_UPS)
         if found is not None:
             return Sent(found, 0, found_again=True)
         if code is None:
@@ -134,10 +143,15 @@ class Submission:
             raise UnavailableError("slurmctld did not answer sbatch; no job was submitted")
         raise UnavailableError(problem)
 
-    def _look_up(self) -> Submitted | None:
+    def abandon(self) -> Submitted | None:
+        """End sbatch, which no signal of our terminal reaches; return the job if it made one."""
+        gateway.kill_session(self._process)
+        return self._look_up(2)
+
+    def _look_up(self, times: int) -> Submitted | None:
         """Return the job that this submission made, by its session's id; None if there is none."""
         session = str(self._process.pid)
-        for attempt in range(_LOOK_UPS):
+        for attempt in range(times):
             if attempt:
                 time.sleep(1.0)
             try:
@@ -151,8 +165,15 @@ class Submission:
         return None
 
     def finish(self) -> int:
-        """Wait for a ``sbatch --wait`` and return its exit code, which is the job's."""
-        code = self._process.wait()
+        """Wait for a ``sbatch --wait`` and return its exit code, which is the job's.
+
+        Raises StopSignal, with sbatch ended, where a signal comes first.
+        """
+        try:
+            code = self._process.wait()
+        except StopSignal:
+            gateway.kill_session(self._process)
+            raise
         for reader in self._readers:
             reader.join(1.0)
         return code if code >= 0 else 128 - code

@@ -203,7 +203,7 @@ class JobId(msgspec.Struct, frozen=True):
 
 
 _JOB_ID: Final = re.compile(
-    r"(?P<job>[0-9]+)(?:_(?P<task>[0-9]+)|_\[(?P<list>[^\]\[]+)\]|\+(?P<het>[0-9]+))?"
+    r"(?P<job>[0-9]{1,18})(?:_(?P<task>[0-9]{1,18})|_\[(?P<list>[^\]\[]+)\]|\+(?P<het>[0-9]+))?"
     r"(?:\.(?P<step>[A-Za-z0-9_+]+))?",
     re.ASCII,
 )
@@ -271,9 +271,9 @@ def count_array_tasks(text: str) -> int | None:
 
 # --- sbatch ----------------------------------------------------------------
 
-_PARSABLE: Final = re.compile(r"([0-9]+)(?:;([A-Za-z0-9_.-]+))?", re.ASCII)
+_PARSABLE: Final = re.compile(r"([0-9]{1,18})(?:;([A-Za-z0-9_.-]+))?", re.ASCII)
 _SUBMITTED: Final = re.compile(
-    r"Submitted batch job ([0-9]+)(?: on cluster ([A-Za-z0-9_.-]+))?", re.ASCII
+    r"Submitted batch job ([0-9]{1,18})(?: on cluster ([A-Za-z0-9_.-]+))?", re.ASCII
 )
 
 

@@ -166,6 +166,11 @@ def _plan_component(
         units = Units(gpus.total * minutes * _UNITS_PER_GPU_MINUTE)
     elif gpus.total is None:
         notes.append(f"{where}the tokens it needs cannot be told before it runs: {gpus.unknown}")
+    elif options.get("time") is not None:
+        notes.append(
+            f"{where}--time {options['time']} is no number of minutes, so what it costs cannot be "
+            "told; a job without a limit never starts under a budget"
+        )
     else:
         notes.append(
             f"{where}no time limit is given, so the partition's holds: "

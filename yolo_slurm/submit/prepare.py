@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import stat
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -49,6 +50,9 @@ def prepare(
 ) -> Prepared:
     """Return the plan of *command*. Raises InputError and RefusedError."""
     _check_texts(command)
+    fraction = options.memory_fraction
+    if fraction is not None and not 0 < fraction <= 1:
+        raise InputError(f"--mem-fraction {fraction}: expected more than 0 and at most 1")
     environment = from_environment(environ)
     if is_template_call(command, options.template):
         return _from_template(command, options, policy, environment)
@@ -58,10 +62,14 @@ def prepare(
             "give its settings after --, such as -- data=… model=… epochs=…"
         )
     given = effective(*command.components)
+    words = command.words
+    stdin: bytes | None
     if "wrap" in given:
         batch, stdin = b"", None
     elif command.words:
-        batch, stdin = _read_script(command.words[0], given.get("chdir")), None
+        batch, stdin = _read_script(command.words[0], given.get("chdir"))
+        if stdin is not None:
+            words = _no_arguments(words)
     else:
         batch = stdin = read_stdin()
         if not batch.strip():
@@ -74,7 +82,7 @@ def prepare(
         policy=policy,
         environment=environment,
         batch=batch,
-        words=command.words,
+        words=words,
         stdin=stdin,
     )
     return Prepared(plan, batch)
@@ -127,21 +135,35 @@ def _check_texts(command: CommandLine) -> None:
                 directives.check_text(option.value, f"--{option.name}")
 
 
-def _read_script(name: str, chdir: str | None) -> bytes:
-    """Return the script that sbatch will read: looked for below --chdir, then in PATH."""
+def _read_script(name: str, chdir: str | None) -> tuple[bytes, bytes | None]:
+    """Return the script that sbatch will read, looked for below --chdir, then in PATH.
+
+    A pipe (``<(…)``) can be read once: its text is returned a second time, for
+    sbatch's stdin. Raises InputError.
+    """
     path = Path(chdir or ".") / name
-    found = str(path) if path.is_file() else shutil.which(name, mode=0)
-    if found is None:
-        raise InputError(f"{name}: no such script")
+    found = path if path.exists() else Path(shutil.which(name, mode=0) or name)
     try:
-        content = Path(found).read_bytes()
+        kind = found.stat().st_mode
+        if not (stat.S_ISREG(kind) or stat.S_ISFIFO(kind)):
+            raise InputError(f"{name}: not a file: expected a batch script")
+        content = found.read_bytes()
+    except FileNotFoundError:
+        raise InputError(f"{name}: no such script") from None
     except OSError as error:
         raise InputError(f"{name}: {error.strerror}") from None
     if not content.startswith(b"#!"):
         raise InputError(f"{name}: not a batch script: its first line does not start with #!")
-    return content
+    return content, content if stat.S_ISFIFO(kind) else None
+
+
+def _no_arguments(words: tuple[str, ...]) -> tuple[str, ...]:
+    """Return no word where *words* are a script alone: one from stdin takes no arguments."""
+    if len(words) > 1:
+        raise InputError(f"{words[0]}: a script from a pipe takes no arguments: save it to a file")
+    return ()
 
 
 def read_stdin() -> bytes:
     """Return all of this process's stdin."""
-    return sys.stdin.buffer.read()
+    return b"" if sys.stdin is None else sys.stdin.buffer.read()

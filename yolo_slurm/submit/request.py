@@ -11,7 +11,8 @@ import msgspec
 from yolo_slurm.errors import InputError
 from yolo_slurm.slurm.text import Limit, count_array_tasks, parse_time_limit, parse_tres
 
-_COUNTED: Final = re.compile(r"(?:([A-Za-z][A-Za-z0-9_.-]*):)?([0-9]+)", re.ASCII)
+_COUNTED: Final = re.compile(r"(?:([A-Za-z][A-Za-z0-9_.-]*):)?([0-9]{1,9})", re.ASCII)
+_TYPE: Final = re.compile(r"[A-Za-z][A-Za-z0-9_.-]*", re.ASCII)
 _NODES: Final = re.compile(r"([0-9]+)(k?)(?:-([0-9]+)(k?))?", re.ASCII)
 
 
@@ -40,6 +41,8 @@ def count_gpus(options: Options) -> GpuCount:
 
     Raises InputError for a ``--gpus`` value that is none.
     """
+    if "exclusive" in options and options["exclusive"] in {None, "", "exclusive"}:
+        return GpuCount(None, {}, "--exclusive takes all the GPUs of the nodes it gets")
     if options.get("gpus") is not None:
         return _typed(options["gpus"] or "", "--gpus")
     if options.get("gpus-per-node") is not None:
@@ -57,8 +60,6 @@ def count_gpus(options: Options) -> GpuCount:
     if options.get("gres") is not None:
         gres = parse_tres((options["gres"] or "").replace("=", ":"))
         return _times(GpuCount(gres.total, gres.by_type or {}), _nodes(options))
-    if "exclusive" in options and options["exclusive"] in {None, "", "exclusive"}:
-        return GpuCount(None, {}, "--exclusive takes all the GPUs of the nodes it gets")
     return GpuCount(0, {})
 
 
@@ -66,7 +67,8 @@ def _typed(text: str, option: str) -> GpuCount:
     total = 0
     by_type: dict[str, int] = {}
     for item in text.split(","):
-        found = _COUNTED.fullmatch(item)
+        # A type without a number is one of it, as sbatch reads it.
+        found = _COUNTED.fullmatch(f"{item}:1" if _TYPE.fullmatch(item) else item)
         if not found:
             raise InputError(
                 f"{option} {text!r}: expected a number, or a type and a number (a100:2)"

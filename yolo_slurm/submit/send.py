@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import msgspec
 
-from yolo_slurm.errors import RefusedError
+from yolo_slurm.errors import RefusedError, StoppedError
 from yolo_slurm.slurm.client import Limits
-from yolo_slurm.slurm.submission import Sent, Submission
+from yolo_slurm.slurm.submission import Sent, StopSignal, Submission
 from yolo_slurm.submit.check import judge
 from yolo_slurm.submit.plan import Plan
 
@@ -29,7 +29,8 @@ def send(plan: Plan, limits: Limits, user: str, *, timeout: float) -> Outcome:
 
     slurmctld alone is asked. timeout: seconds until sbatch's answer counts as
     lost. Raises RefusedError for a job that can never start or that Slurm
-    refuses, UnavailableError when slurmctld does not answer.
+    refuses, UnavailableError when slurmctld does not answer, StoppedError
+    after a signal.
     """
     notes = list(plan.notes)
     project: str | None = None
@@ -40,7 +41,16 @@ def send(plan: Plan, limits: Limits, user: str, *, timeout: float) -> Outcome:
             raise RefusedError(f"refused: {verdict.refusal}")
         notes.extend(verdict.notes)
     submission = Submission(plan.argv, stdin=plan.script, timeout=timeout)
-    sent = submission.job()
+    try:
+        sent = submission.job()
+    except StopSignal as signal:
+        job = submission.abandon()
+        raise StoppedError(
+            signal.number,
+            "stopped; no job of this submission is known to slurmctld"
+            if job is None
+            else f"stopped, but job {job.job} was submitted: scancel {job.job} ends it",
+        ) from None
     if sent.found_again:
         notes.append("sbatch's answer was lost; the job was looked up in slurmctld")
     return Outcome(sent, tuple(notes), project, submission)

@@ -46,7 +46,7 @@ def decode(data: bytes, name: str) -> Settings:
     """
     try:
         raw = msgspec.json.decode(data)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise InputError(f"{name}: not JSON: {error}") from error
     if not isinstance(raw, dict):
         raise InputError(f"{name}: expected one JSON object, found {_shown(raw)}")
