@@ -149,7 +149,10 @@ def cluster(host: None) -> Iterator[Cluster]:
     if done.returncode != 0:
         pytest.fail(f"devcluster up: {done.stderr}", pytrace=False)
     try:
-        yield Cluster(directory, command_environment(layouts.Layout(directory), os.environ))
+        layout = layouts.Layout(directory)
+        # A home that every user may write to, and that goes with the cluster.
+        home = {"HOME": str(layout.work)}
+        yield Cluster(directory, {**command_environment(layout, os.environ), **home})
     finally:
         subprocess.run(
             [*command, "down", "--dir", str(directory)], timeout=60, check=True, capture_output=True
