@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from yolo_slurm.settle.limits import GPU, converge, survey
+from yolo_slurm.settle.limits import converge, survey
 from yolo_slurm.slurm.client import (
+    GPU,
     Association,
     Associations,
     AttemptKey,

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
 
 from yolo_slurm.errors import InputError
-from yolo_slurm.slurm.client import Associations
+from yolo_slurm.slurm.client import GPU, Associations
 from yolo_slurm.tokens import UNITS_PER_GPU_SECOND, Units
-
-GPU: Final = "gres/gpu"
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,8 +10,9 @@ from yolo_slurm.errors import InputError, UnavailableError
 from yolo_slurm.ledger import entries
 from yolo_slurm.ledger.entries import Account, Entry
 from yolo_slurm.service.books import Controller
-from yolo_slurm.settle.limits import GPU, LimitChange, Standing, converge
+from yolo_slurm.settle.limits import LimitChange, Standing, converge
 from yolo_slurm.settle.round import standings
+from yolo_slurm.slurm.client import GPU
 from yolo_slurm.tokens import Units, parse_tokens
 
 

@@ -13,10 +13,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from yolo_slurm.slurm.client import Association, AttemptKey, Jobs, Limits, QueuedJob
+from yolo_slurm.slurm.client import GPU, Association, AttemptKey, Jobs, Limits, QueuedJob
 from yolo_slurm.tokens import Units, of_gpu_seconds, to_minutes
 
-GPU: Final = "gres/gpu"
 _TRIES: Final = 5
 
 

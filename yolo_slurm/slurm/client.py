@@ -9,6 +9,10 @@ import msgspec
 
 from yolo_slurm.slurm.text import Gpus
 
+# The TRES that budgets are limits on. It counts GPUs of every type, asked for
+# by type or not.
+GPU: Final = "gres/gpu"
+
 # States in which an attempt has ended for good. A row in another state can
 # still change. Source: sacct(1), "JOB STATE CODES".
 FINAL_STATES: Final = frozenset(

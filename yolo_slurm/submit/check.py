@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 import msgspec
 
-from yolo_slurm.slurm.client import Association, Associations
+from yolo_slurm.slurm.client import GPU, Association, Associations
 from yolo_slurm.submit.plan import Component, Plan
 from yolo_slurm.tokens import UNITS_PER_GPU_SECOND, say_tokens, to_minutes
-
-GPU: Final = "gres/gpu"
 
 
 class Verdict(msgspec.Struct, frozen=True):
