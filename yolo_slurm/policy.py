@@ -174,7 +174,21 @@ def _convert(data: dict[str, Any], kind: type[_T], path: Path) -> _T:
             key = _name_item(data, kind, key.removesuffix("[...]"))
         value = _look_up(data, key)
         shown = f" = {value!r}" if value is not None and not isinstance(value, dict) else ""
-        raise InputError(f"{path}: {key or 'the file'}{shown}: {message}") from None
+        expected = _EXPECTED.get(message.split(" '")[0], "")
+        if key in _CHOICES:
+            message, expected = "", f"expected {_CHOICES[key]}"
+        said = ": ".join(part for part in (message, expected) if part)
+        raise InputError(f"{path}: {key or 'the file'}{shown}: {said}") from None
+
+
+_EXPECTED: Final = {
+    "Invalid decimal string": "expected a number such as 0.85",
+    "Expected `object`, got `str`": "expected a section, such as [tiers.NAME] with its keys",
+}
+_CHOICES: Final = {
+    "projects.mode": '"enforce" or "observe"',
+    "projects.unmanaged": '"free" or "blocked"',
+}
 
 
 def _name_item(data: dict[str, Any], kind: type[_T], key: str) -> str:

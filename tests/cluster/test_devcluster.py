@@ -167,11 +167,16 @@ class TestUse:
         assert done.stdout == "demo\n"
 
     def test_the_hook_tells_of_a_start_and_an_end(self, cluster: Cluster) -> None:
-        done = cluster.run(["srun", "sh", "-c", "echo $SLURM_JOB_ID"], user="daemon")
-        job = done.stdout.strip()
-        spool = cluster.dir / "spool"
-        assert wait_until(lambda: any(spool.glob(f"2.{job}.0.*")))
-        assert any(spool.glob(f"1.{job}.0.*"))
+        settler = cluster.pid("settler")
+        os.kill(settler, signal.SIGSTOP)  # else it takes the files away
+        try:
+            done = cluster.run(["srun", "sh", "-c", "echo $SLURM_JOB_ID"], user="games")
+            job = done.stdout.strip()
+            spool = cluster.dir / "spool"
+            assert wait_until(lambda: any(spool.glob(f"2.{job}.0.*")))
+            assert any(spool.glob(f"1.{job}.0.*"))
+        finally:
+            os.kill(settler, signal.SIGCONT)
 
     @pytest.mark.parametrize(
         ("path", "owner", "mode"),

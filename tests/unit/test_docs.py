@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from yolo_slurm.submit.options import parse
+from yolo_slurm.submit.options import SBATCH_OPTIONS, parse
 from yolo_slurm.submit.plan import OWN_OPTIONS
 
 ROOT = Path(__file__).parents[2]
@@ -40,7 +40,8 @@ def test_examples_of_yolo_sbatch_have_options_that_exist(page):
             words = shlex.split(line, comments=True)[1:]
             command = parse(words, OWN_OPTIONS)
             for option in command.components[0]:
-                assert f"--{option.name} " in known or f"--{option.name}\n" in known
+                ours = f"--{option.name} " in known or f"--{option.name}\n" in known
+                assert ours or option.name in SBATCH_OPTIONS, option.name
 
 
 def test_nothing_in_the_tree_tells_of_the_machine_it_was_written_on():

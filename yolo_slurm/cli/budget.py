@@ -48,7 +48,11 @@ def grant(project: str, tokens: str, reason: str, as_json: bool) -> None:
             )
         )
     else:
-        limit = "" if given.limit is None else f"; its limit in Slurm is {given.limit} GPU-minutes"
+        limit = ""
+        if given.limit is not None:
+            limit = f"; its limit in Slurm is {given.limit} GPU-minutes"
+        elif not given.problem:
+            limit = "; the policy's mode is observe, so no limit is set"
         click.echo(
             f"granted {say_tokens(given.units, 8)} to {project} (entry {given.entry}){limit}"
         )
@@ -73,7 +77,7 @@ def show(project: str | None, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps(statements))
         return
-    heads = ("granted", "debited", "balance", "reserved", "unsettled", "available")
+    heads = ("granted", "adjusted", "debited", "balance", "reserved", "unsettled", "available")
     rows = [
         [each["project"], *("?" if each[head] is None else _short(each[head]) for head in heads)]
         for each in statements
@@ -81,8 +85,12 @@ def show(project: str | None, as_json: bool) -> None:
     if not rows:
         click.echo("no project has entries yet; give one some: yolo-slurm budget grant")
         return
-    click.echo(table(("project", *heads), rows, numbers=range(1, 7)))
+    click.echo(table(("project", *heads), rows, numbers=range(1, 8)))
     for each in statements:
+        if not each["managed"]:
+            click.echo(f"{each['project']}: never granted anything, so nothing limits it")
+        elif each["available"] is None:
+            click.echo(f"{each['project']}: slurmctld did not tell what is reserved", err=True)
         if each["unknown_attempts"]:
             click.echo(
                 f"{each['project']}: {each['unknown_attempts']} attempts ended whose cost is "

@@ -40,6 +40,7 @@ class Account:
     project: str
     units: Units
     granted: Units
+    adjusted: Units  # what is neither a grant nor a debit
     debited: Units  # negative
     managed: bool
 
@@ -156,17 +157,19 @@ def accounts(connection: Connection) -> dict[str, Account]:
         select(
             entry.c.project,
             func.sum(entry.c.units),
-            func.sum(case((entry.c.kind == "debit", 0), else_=entry.c.units)),
+            func.sum(case((entry.c.kind == "grant", entry.c.units), else_=0)),
             func.sum(case((entry.c.kind == "debit", entry.c.units), else_=0)),
             func.max(others),
         ).group_by(entry.c.project)
     )
-    return {
-        project: Account(
-            project, Units(int(units)), Units(int(granted)), Units(int(debited)), bool(managed)
+    found: dict[str, Account] = {}
+    for project, *sums, managed in rows:
+        units, granted, debited = map(int, sums)
+        adjusted = Units(units - granted - debited)
+        found[project] = Account(
+            project, Units(units), Units(granted), adjusted, Units(debited), bool(managed)
         )
-        for project, units, granted, debited, managed in rows
-    }
+    return found
 
 
 def history(connection: Connection, projects: Sequence[str] | None = None) -> list[Entry]:

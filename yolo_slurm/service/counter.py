@@ -92,11 +92,18 @@ def show(controller: Controller, project: str | None) -> list[Statement]:
     if project is not None:
         books = {name: account for name, account in books.items() if name == project}
         if not books:
-            raise InputError(f"project {project!r} has no entries in the ledger")
+            raise _no_entries(project)
     return [Statement(books[name], found.get(name), unknown.get(name, 0)) for name in sorted(books)]
 
 
 def history(controller: Controller, project: str | None) -> list[Entry]:
-    """Return the entries of *project*, or all, oldest first."""
+    """Return the entries of *project*, or all, oldest first. Raises InputError."""
     with controller.ledger() as ledger, ledger.transaction() as connection:
-        return entries.history(connection, None if project is None else [project])
+        found = entries.history(connection, None if project is None else [project])
+    if project is not None and not found:
+        raise _no_entries(project)
+    return found
+
+
+def _no_entries(project: str) -> InputError:
+    return InputError(f"project {project!r} has no entries in the ledger")

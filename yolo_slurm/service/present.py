@@ -45,6 +45,7 @@ def statement_json(statement: Statement) -> dict[str, Any]:
         "project": account.project,
         "managed": account.managed,
         "granted": format_tokens(account.granted),
+        "adjusted": format_tokens(account.adjusted),
         "debited": format_tokens(account.debited),
         "balance": format_tokens(account.units),
         "balance_units": str(account.units),

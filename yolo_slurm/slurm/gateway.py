@@ -32,6 +32,8 @@ class CommandError(UnavailableError):
         self.done = done
         said = [line.strip() for line in done.stderr.splitlines() if line.strip()]
         detail = "; ".join(said[-3:]) or "it printed nothing"
+        if "configuration source" in detail:
+            detail = "no slurm.conf was found; SLURM_CONF names it where it is not in /etc/slurm"
         super().__init__(f"{done.argv[0]} failed (exit code {done.exit_code}): {detail}")
 
 

@@ -91,7 +91,8 @@ def _fits(free: int, components: list[Component]) -> str:
     total = sum(each.gpus.total or 0 for each in components)
     if len(components) == 1 and total and free // total >= 1:
         return (
-            f"What would fit now: --time {free // total} on {components[0].gpus}. "
+            f"What would fit now: --time {free // total} ({_tokens(free // total * total)}) "
+            f"on {components[0].gpus}. "
             "Ask an administrator for a larger budget otherwise"
         )
     return "Ask an administrator for a larger budget"

@@ -47,7 +47,7 @@ _SHORT: Final[Mapping[str, str]] = {
     "W": "wait", "w": "nodelist", "x": "exclude",
 }  # fmt: skip
 _ALIASES: Final[Mapping[str, str]] = {"cluster": "clusters", "tasks-per-node": "ntasks-per-node"}
-_ALL: Final = _WITH_VALUE | _MAYBE_VALUE | _NO_VALUE
+SBATCH_OPTIONS: Final = _WITH_VALUE | _MAYBE_VALUE | _NO_VALUE
 
 # Input environment variables of sbatch that bear on a plan. Source: sbatch(1).
 _VARIABLES: Final[Mapping[str, str]] = {
@@ -87,9 +87,11 @@ class CommandLine(msgspec.Struct, frozen=True):
 
 def long_name(written: str, own: Mapping[str, bool]) -> str:
     """Return the option that *written* (without dashes) names: exactly, or as a unique prefix."""
-    if written in own or written in _ALL:
+    if written in own or written in SBATCH_OPTIONS:
         return _ALIASES.get(written, written)
-    matches = {_ALIASES.get(name, name) for name in _ALL if written and name.startswith(written)}
+    matches = {
+        _ALIASES.get(name, name) for name in SBATCH_OPTIONS if written and name.startswith(written)
+    }
     return matches.pop() if len(matches) == 1 else written
 
 
