@@ -40,7 +40,7 @@ class Cluster:
 
     dir: Path
     env: Mapping[str, str]
-    restarted: dict[str, int] = field(default_factory=dict)
+    restarted: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
 
     def run(
         self,
@@ -74,7 +74,7 @@ class Cluster:
     def pid(self, name: str) -> int:
         """Return the process id of a daemon, as `devcluster status` or our own restart tells it."""
         if name in self.restarted:
-            return self.restarted[name]
+            return self.restarted[name].pid
         done = self.run([*YOLO_SLURM, "devcluster", "status", "--json", "--dir", str(self.dir)])
         return next(d["pid"] for d in json.loads(done.stdout)["daemons"] if d["name"] == name)
 
@@ -114,7 +114,7 @@ class Cluster:
             stderr=log,
             start_new_session=True,
         )
-        self.restarted[daemon.name] = process.pid
+        self.restarted[daemon.name] = process
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -152,8 +152,11 @@ def cluster(host: None) -> Iterator[Cluster]:
         layout = layouts.Layout(directory)
         # A home that every user may write to, and that goes with the cluster.
         home = {"HOME": str(layout.work)}
-        yield Cluster(directory, {**command_environment(layout, os.environ), **home})
+        running = Cluster(directory, {**command_environment(layout, os.environ), **home})
+        yield running
     finally:
         subprocess.run(
             [*command, "down", "--dir", str(directory)], timeout=60, check=True, capture_output=True
         )
+        for process in running.restarted.values():
+            process.wait(10)
