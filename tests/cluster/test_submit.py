@@ -242,3 +242,20 @@ def test_a_user_without_a_name_gets_no_traceback(cluster):
         )
         assert "Traceback" not in done.stderr
         assert done.returncode in {0, 1, 2, 3}
+
+
+@pytest.mark.parametrize("text", ["nan", "inf", "0", "-1", "soon"])
+def test_a_time_to_wait_that_is_none_is_a_usage_error(cluster, text):
+    """A wait that never ends would hang a pipeline."""
+    words = [
+        "env",
+        f"YOLO_SBATCH_TIMEOUT={text}",
+        "yolo-sbatch",
+        "--hold",
+        "-t",
+        "1",
+        "--wrap=true",
+    ]
+    done = cluster.run(words, user="nobody", check=False)
+    assert done.returncode == 2
+    assert "YOLO_SBATCH_TIMEOUT" in done.stderr

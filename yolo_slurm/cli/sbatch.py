@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import shlex
 import signal
@@ -158,11 +159,12 @@ def _timeout() -> float:
     """Return the seconds after which sbatch's answer counts as lost."""
     text = os.environ.get("YOLO_SBATCH_TIMEOUT", "120")
     try:
-        return max(float(text), 0.1)
+        seconds = float(text)
     except ValueError:
-        raise click.UsageError(
-            f"YOLO_SBATCH_TIMEOUT={text!r}: expected a number of seconds"
-        ) from None
+        seconds = 0.0
+    if not 0 < seconds < math.inf:  # NaN is in no range
+        raise click.UsageError(f"YOLO_SBATCH_TIMEOUT={text!r}: expected a number of seconds")
+    return seconds
 
 
 def _print_sent(outcome: Outcome, plan: Plan, *, parsable: bool, as_json: bool) -> None:
