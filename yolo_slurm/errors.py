@@ -25,12 +25,6 @@ class UnavailableError(YoloSlurmError):
     exit_code = 3
 
 
-class BooksError(YoloSlurmError):
-    """The books do not balance."""
-
-    exit_code = 4
-
-
 class StoppedError(YoloSlurmError):
     """A signal ended the command; exits with 128 + its number, as a shell tells it."""
 

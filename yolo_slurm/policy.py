@@ -111,12 +111,12 @@ def policy_path() -> Path:
     return Path(os.environ.get(POLICY_VARIABLE) or DEFAULT_PATH)
 
 
-def load_policy(path: Path, *, required: bool = False) -> Policy:
-    """Return the policy in *path*; the defaults where there is no file and none is *required*.
+def load_policy(path: Path) -> Policy:
+    """Return the policy in *path*; the defaults where the default path has no file.
 
     Raises InputError.
     """
-    data = _read(path, required=required or path != DEFAULT_PATH)
+    data = _read(path, required=path != DEFAULT_PATH)
     policy = _convert(data, Policy, path)
     _check_ranges(policy, path)
     _check_one_price(policy, path)

@@ -62,9 +62,14 @@ def of_gpu_seconds(gpu_seconds: int) -> Units:
     return Units(gpu_seconds * UNITS_PER_GPU_SECOND)
 
 
+def of_minutes(gpu_minutes: int) -> Units:
+    """Return the units that *gpu_minutes* cost at price 1."""
+    return of_gpu_seconds(60 * gpu_minutes)
+
+
 def to_minutes(units: int) -> int:
     """Return the whole GPU-minutes at price 1 that *units* buy, rounded down (towards -∞)."""
-    return units // (60 * UNITS_PER_GPU_SECOND)
+    return units // of_minutes(1)
 
 
 def say_tokens(units: int, decimals: int = 4) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from sqlalchemy import Connection, case, func, insert, select
+from sqlalchemy import Connection, Table, case, func, insert, select
 
 from yolo_slurm.errors import InputError
 from yolo_slurm.ledger.schema import entry, observation
@@ -66,30 +66,34 @@ def settled(connection: Connection, keys: Iterable[AttemptKey]) -> set[AttemptKe
     return found & wanted
 
 
+def _insert(connection: Connection, table: Table, **values: object) -> int:
+    """Add a row to *table* and return its id."""
+    key = connection.execute(insert(table).values(**values)).inserted_primary_key
+    assert key is not None  # noqa: S101 - every table here has one
+    return int(key[0])
+
+
 def observe(connection: Connection, attempt: Attempt, seen_at: int, outcome: str) -> int:
     """Keep *attempt* as it was read at *seen_at*; return the observation's id."""
-    result = connection.execute(
-        insert(observation).values(
-            seen_at=seen_at,
-            cluster=attempt.key.cluster,
-            job_id=attempt.key.job_id,
-            submit=attempt.key.submit,
-            job=attempt.job,
-            account=attempt.account,
-            user=attempt.user,
-            partition=attempt.partition,
-            qos=attempt.qos,
-            state=attempt.state,
-            start=attempt.start,
-            end=attempt.end,
-            elapsed=attempt.elapsed,
-            alloc_tres=attempt.alloc_tres,
-            outcome=outcome,
-        )
+    return _insert(
+        connection,
+        observation,
+        seen_at=seen_at,
+        cluster=attempt.key.cluster,
+        job_id=attempt.key.job_id,
+        submit=attempt.key.submit,
+        job=attempt.job,
+        account=attempt.account,
+        user=attempt.user,
+        partition=attempt.partition,
+        qos=attempt.qos,
+        state=attempt.state,
+        start=attempt.start,
+        end=attempt.end,
+        elapsed=attempt.elapsed,
+        alloc_tres=attempt.alloc_tres,
+        outcome=outcome,
     )
-    key = result.inserted_primary_key
-    assert key is not None  # noqa: S101
-    return int(key[0])
 
 
 def post(
@@ -108,21 +112,18 @@ def post(
     balance = connection.scalar(select(func.sum(entry.c.units)).where(entry.c.project == project))
     if abs(units) > MAX_UNITS or abs(int(balance or 0) + units) > MAX_UNITS:
         raise InputError(f"project {project}: the balance would pass {MAX_TOKENS} tokens")
-    result = connection.execute(
-        insert(entry).values(
-            at=at,
-            kind=kind,
-            project=project,
-            units=units,
-            by=by,
-            reason=reason,
-            charges=attempt_text(charges) if charges else None,
-            observation_id=observation_id,
-        )
+    return _insert(
+        connection,
+        entry,
+        at=at,
+        kind=kind,
+        project=project,
+        units=units,
+        by=by,
+        reason=reason,
+        charges=attempt_text(charges) if charges else None,
+        observation_id=observation_id,
     )
-    key = result.inserted_primary_key
-    assert key is not None  # noqa: S101
-    return int(key[0])
 
 
 def unknown_attempts(connection: Connection) -> dict[str, int]:

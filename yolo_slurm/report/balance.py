@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from yolo_slurm.errors import InputError
 from yolo_slurm.slurm.client import GPU, Associations
-from yolo_slurm.tokens import UNITS_PER_GPU_SECOND, Units
+from yolo_slurm.tokens import Units, of_minutes
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,20 +40,16 @@ def balances(
         for record in associations.chain(name, user):
             minutes = record.minutes(GPU)
             if minutes.limit is not None:
-                left = max(0, minutes.limit - minutes.used - minutes.running)
+                left = max(0, minutes.limit - minutes.held)
                 free = left if free is None else min(free, left)
         own = associations.of_account(name)
         running = own.minutes(GPU).running if own else 0
         found.append(
             Available(
                 name,
-                None if free is None else _units(free),
-                _units(running),
+                None if free is None else of_minutes(free),
+                of_minutes(running),
                 name == associations.default_account,
             )
         )
     return found
-
-
-def _units(minutes: int) -> Units:
-    return Units(minutes * 60 * UNITS_PER_GPU_SECOND)

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from yolo_slurm.slurm.client import GPU, Association, AttemptKey, Jobs, Limits, QueuedJob
+from yolo_slurm.slurm.client import GPU, AttemptKey, Jobs, Limits, QueuedJob
 from yolo_slurm.tokens import Units, of_gpu_seconds, to_minutes
 
 _TRIES: Final = 5
@@ -84,12 +84,6 @@ def unsettled_of(
     )
 
 
-def held_minutes(record: Association) -> int:
-    """Return U + R of *record*, in minutes as slurmctld floors them."""
-    minutes = record.minutes(GPU)
-    return minutes.used + minutes.running
-
-
 def survey(
     jobs: Jobs,
     limits: Limits,
@@ -115,15 +109,16 @@ def survey(
             record, earlier = after.of_account(project), before.of_account(project)
             if record is None or earlier is None:
                 continue
-            moved = moved or held_minutes(record) != held_minutes(earlier)
+            minutes = record.minutes(GPU)
+            moved = moved or minutes.held != earlier.minutes(GPU).held
             standings.append(
                 Standing(
                     project,
                     balance,
                     reserved_of(queue, project),
                     unsettled_of(queue, project, in_books.__contains__),
-                    held_minutes(record),
-                    record.minutes(GPU).limit,
+                    minutes.held,
+                    minutes.limit,
                     record.cluster,
                 )
             )

@@ -58,11 +58,13 @@ def settle(
         since = min(event.at for event in batch) - _MARGIN
         attempts, bad = jobs.attempts(asked, since=since)
         report.bad_rows.extend(bad)
-        with books() as ledger:
-            _post(ledger, attempts, now, report)
-        answered = [event for event in batch if spool.is_answered(event, attempts)]
+        if attempts:
+            with books() as ledger:
+                _post(ledger, attempts, now, report)
+        answered: list[spool.Event] = []
+        for event in batch:
+            (answered if spool.is_answered(event, attempts) else left).append(event)
         spool.remove(answered)
-        left.extend(event for event in batch if event not in answered)
     report.waiting = len(left)
     return left
 

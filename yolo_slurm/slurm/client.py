@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Final, NamedTuple, Protocol
 
 import msgspec
@@ -44,7 +44,7 @@ class Attempt(msgspec.Struct, frozen=True):
     """One row of ``sacct -D -X``: one run of one job, or one that never ran.
 
     Times are epoch seconds, None where there is none yet; elapsed is in
-    seconds, without suspended time; limit is in seconds, None for no limit.
+    seconds, without suspended time.
     """
 
     key: AttemptKey
@@ -110,6 +110,11 @@ class TresMinutes(msgspec.Struct, frozen=True):
     used: int
     running: int
 
+    @property
+    def held(self) -> int:
+        """What slurmctld counts against the limit: usage, and what running jobs may still use."""
+        return self.used + self.running
+
 
 class Association(msgspec.Struct, frozen=True):
     """One record of slurmctld's association manager; user is '' for an account's own."""
@@ -158,9 +163,7 @@ class Jobs(Protocol):
 class Limits(Protocol):
     """Associations and the limits on them."""
 
-    def associations(
-        self, *, accounts: Sequence[str] = (), user: str | None = None
-    ) -> Associations:
+    def associations(self, *, user: str | None = None) -> Associations:
         """Return what slurmctld holds in memory; slurmdbd is not asked."""
 
     def set_minutes(self, account: str, tres: str, minutes: int, *, cluster: str) -> None:

@@ -24,6 +24,7 @@ from yolo_slurm.slurm.client import (
     TresMinutes,
 )
 from yolo_slurm.slurm.text import (
+    Gpus,
     Limit,
     is_digits,
     parse_epoch,
@@ -73,16 +74,27 @@ def parse_attempt(line: str) -> Attempt:
     )
 
 
+def _read_row(line: str, left_out: str = "") -> Attempt | BadRow:
+    """Return the attempt in *line*, or why it is none: one bad row costs no other.
+
+    left_out: what stands for the last fields, where sacct was not asked for them.
+    """
+    try:
+        return parse_attempt(line + left_out)
+    except InputError as error:
+        return BadRow(line, str(error))
+
+
 def parse_attempts(text: str) -> tuple[list[Attempt], list[BadRow]]:
-    """Return the attempts in *text*, and the lines that are none: one bad row costs no other."""
+    """Return the attempts in *text*, and the lines that are none."""
     good: list[Attempt] = []
     bad: list[BadRow] = []
-    for line in text.splitlines():
-        if line:
-            try:
-                good.append(parse_attempt(line))
-            except InputError as error:
-                bad.append(BadRow(line, str(error)))
+    for line in filter(None, text.splitlines()):
+        row = _read_row(line)
+        if isinstance(row, BadRow):
+            bad.append(row)
+        else:
+            good.append(row)
     return good, bad
 
 
@@ -134,10 +146,7 @@ class CommandJobs:
         argv = [*_SACCT[:-1], fields, *(["--allusers"] if everyone else []), *span]
         for line in gateway.lines(argv, timeout=_HISTORY_TIMEOUT, env=_EPOCH):
             if line:
-                try:
-                    yield parse_attempt(f"{line}|")
-                except InputError as error:
-                    yield BadRow(line, str(error))
+                yield _read_row(line, left_out="|")
 
     def _sacct(self, words: Sequence[str]) -> tuple[list[Attempt], list[BadRow]]:
         done = gateway.run([*_SACCT, *words], timeout=_HISTORY_TIMEOUT, env=_EPOCH)
@@ -175,7 +184,7 @@ def _queued(fields: Sequence[str], name: str) -> QueuedJob:
         if gpus.per_node and per_job in {"", "N/A"} and gpus.total:
             count = int(nodes) if nodes.isdigit() else 1
             types = {kind: n * count for kind, n in (gpus.by_type or {}).items()}
-            gpus = type(gpus)(gpus.total * count, types, gpus.shards * count)
+            gpus = Gpus(gpus.total * count, types, gpus.shards * count)
     seconds = None if limit in {"", "NOT_SET", "INVALID"} else parse_time_limit(limit)
     return QueuedJob(
         key=AttemptKey(cluster, int(raw), parse_epoch(submit) or 0),
@@ -242,17 +251,12 @@ def parse_associations(text: str, user: str | None = None) -> Associations:
 class CommandLimits:
     """Limits over scontrol (what slurmctld holds) and sacctmgr (what slurmdbd is told)."""
 
-    def associations(
-        self, *, accounts: Sequence[str] = (), user: str | None = None
-    ) -> Associations:
+    def associations(self, *, user: str | None = None) -> Associations:
         """Return the associations that slurmctld holds in memory.
 
-        accounts, user: fewer records, where given; an account's parents are
-        not among them then. Raises UnavailableError.
+        user: whose default account to tell. Raises UnavailableError.
         """
         argv = ["scontrol", "--oneliner", "show", "assoc_mgr", "flags=users,assoc"]
-        if accounts:
-            argv.append(f"accounts={','.join(accounts)}")
         done = gateway.run(argv, timeout=_READ_TIMEOUT, env=_EPOCH)
         return parse_associations(done.stdout, user)
 

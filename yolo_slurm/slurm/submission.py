@@ -57,14 +57,13 @@ class Sent(msgspec.Struct, frozen=True):
 
 
 class Submission:
-    """A running sbatch. Use: `start`, then `job`, then, where it waits, `finish`."""
+    """A running sbatch. Use: `job`, then, where it waits, `finish`."""
 
     def __init__(self, argv: Sequence[str], *, stdin: bytes | None, timeout: float) -> None:
         """Start *argv*; *stdin* is what it reads, None for this process's own stdin.
 
         timeout: seconds until its answer counts as lost. Raises CommandMissingError.
         """
-        self._argv = argv
         self._deadline = time.monotonic() + timeout
         self._timeout = timeout
         self._since = int(time.time())

@@ -6,7 +6,7 @@ import msgspec
 
 from yolo_slurm.slurm.client import GPU, Association, Associations
 from yolo_slurm.submit.plan import Component, Plan
-from yolo_slurm.tokens import UNITS_PER_GPU_SECOND, say_tokens, to_minutes
+from yolo_slurm.tokens import of_minutes, say_tokens, to_minutes
 
 
 class Verdict(msgspec.Struct, frozen=True):
@@ -22,7 +22,7 @@ class Verdict(msgspec.Struct, frozen=True):
 
 def _tokens(minutes: int) -> str:
     """Return GPU-minutes at price 1 as words: ``2.5 tokens``."""
-    return say_tokens(minutes * 60 * UNITS_PER_GPU_SECOND)
+    return say_tokens(of_minutes(minutes))
 
 
 def judge(plan: Plan, associations: Associations, user: str) -> Verdict:
@@ -57,7 +57,7 @@ def _judge_one(
     if held.limit is None:
         return None, None
     whose = record.account + (f" (the cap of {record.user})" if record.user else "")
-    free = held.limit - held.used - held.running
+    free = held.limit - held.held
     have = _tokens(max(free, 0))
     need = _tokens(minutes)
     if minutes > held.limit - held.used:

@@ -12,7 +12,14 @@ from yolo_slurm.policy import Policy
 from yolo_slurm.submit import directives
 from yolo_slurm.submit.options import CommandLine, Option, effective
 from yolo_slurm.submit.request import GpuCount, array_tasks, count_gpus, limit_minutes
-from yolo_slurm.tokens import UNITS_PER_GPU_SECOND, Units, format_tokens, parse_tokens, say_tokens
+from yolo_slurm.tokens import (
+    UNITS_PER_TOKEN,
+    Units,
+    format_tokens,
+    of_minutes,
+    parse_tokens,
+    say_tokens,
+)
 
 # The wrapper's own long options, and whether each takes a value. --gpus and
 # --time are sbatch's, read here and passed on as they are.
@@ -31,8 +38,6 @@ OWN_OPTIONS: Mapping[str, bool] = {
     "help": False,
     "version": False,
 }
-
-_UNITS_PER_GPU_MINUTE = 60 * UNITS_PER_GPU_SECOND
 
 
 class Component(msgspec.Struct, frozen=True):
@@ -163,7 +168,7 @@ def _plan_component(
     if gpus.total == 0:
         units = Units(0)
     elif gpus.total is not None and minutes is not None:
-        units = Units(gpus.total * minutes * _UNITS_PER_GPU_MINUTE)
+        units = of_minutes(gpus.total * minutes)
     elif gpus.total is None:
         notes.append(f"{where}the tokens it needs cannot be told before it runs: {gpus.unknown}")
     elif options.get("time") is not None:
@@ -208,7 +213,7 @@ def _buy_minutes(asked: Units, gpus: GpuCount, where: str) -> tuple[int, list[st
         )
     if gpus.total == 0:
         raise RefusedError(f"{where}--tokens needs GPUs to spend them on: add --gpus [TYPE:]N")
-    per_minute = gpus.total * _UNITS_PER_GPU_MINUTE
+    per_minute = of_minutes(gpus.total)
     minutes = asked // per_minute
     if minutes < 1:
         raise RefusedError(
@@ -227,7 +232,7 @@ def _buy_minutes(asked: Units, gpus: GpuCount, where: str) -> tuple[int, list[st
 
 def _up(units: int) -> str:
     """Return a number of tokens that is enough for *units*, in at most four decimals."""
-    step = 3_600_000_000 // 10_000
+    step = UNITS_PER_TOKEN // 10_000
     return format_tokens(-(-units // step) * step, 4)
 
 
@@ -240,7 +245,7 @@ def _clock(minutes: int) -> str:
 def _time_words(minutes: int | None, gpus: GpuCount) -> str:
     if minutes is None or gpus.total is None:
         return "no fixed time"
-    return f"{_clock(minutes)}, {say_tokens(gpus.total * minutes * _UNITS_PER_GPU_MINUTE)}"
+    return f"{_clock(minutes)}, {say_tokens(of_minutes(gpus.total * minutes))}"
 
 
 _KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*=.*", re.DOTALL)
